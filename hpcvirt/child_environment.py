@@ -31,10 +31,14 @@ BENCHMARK = (
     'OPENBLAS_*', 'PKG_CONFIG_PATH', 'PMIX_*', 'PRTE_*', 'PSM2_*', 'ROCM_*',
     'ROCR_*', 'UCC_*', 'UCX_*', '_LMFILES_')
 
+#: What lets ssh log in: an agent, which gives no key away, and the name of the
+#: file with Kerberos tickets.
+SSH = ('KRB5CCNAME', 'SSH_AUTH_SOCK')
+
 #: What a program needs to run another Python, or to reach other machines by
-#: ssh and Ansible. An agent gives no key away.
+#: ssh and Ansible.
 SITE = ('ANSIBLE_*', 'PYTHONPATH', 'PYTHONPYCACHEPREFIX', 'REQUESTS_CA_BUNDLE',
-        'SSH_AUTH_SOCK', 'SSL_CERT_FILE', 'VIRTUAL_ENV')
+        'SSL_CERT_FILE', 'VIRTUAL_ENV', *SSH)
 
 #: The settings of a site for hpcvirt, which it passes on when it runs itself:
 #: the folders of benchmarks, separated by colons; the directory for files of

@@ -131,6 +131,7 @@ def run(argv: Sequence[str], *, where: str, limit_s: float,
         most_bytes: int = MAX_OUTPUT_BYTES, grace_s: float = 0.0,
         folder: str | None = None, relay: int | None = None,
         leaves_processes: bool = False, lock: host_lock.HostLock | None = None,
+        program: str | None = None, end_mark: bytes | None = None,
         ) -> tuple[int, bytes, bytes]:
     """Run a program to its end; see :class:`Child` for the other arguments.
 
@@ -141,6 +142,9 @@ def run(argv: Sequence[str], *, where: str, limit_s: float,
         returned; what it does not take in time is lost
     :param leaves_processes: whether processes that it has left behind run on;
         otherwise they are ended
+    :param program: its name in messages, if it stands for another one
+    :param end_mark: what it prints to standard error as its last act; if it
+        runs on, because something holds its output, it is ended
     :returns: the exit status, or less than 0 for a signal, and both outputs
     :raises TimedOut: if it does not end in time
     :raises NotInstalled: if there is no such program
@@ -148,6 +152,7 @@ def run(argv: Sequence[str], *, where: str, limit_s: float,
         something that it has started cannot be ended
     """
     deadline = time.monotonic() + limit_s
+    program = program or argv[0]
     with tempfile.TemporaryFile() as given:
         given.write(stdin)
         given.seek(0)
@@ -156,16 +161,19 @@ def run(argv: Sequence[str], *, where: str, limit_s: float,
             stderr=subprocess.PIPE if relay is None else subprocess.STDOUT,
             folder=folder, lock=lock)
     try:
-        outputs = _Outputs(most_bytes, relay)
+        outputs = _Outputs(most_bytes, relay, end_mark)
         if not outputs.read(child, deadline):
             raise exception.TimedOut(
-                f'{where}: {argv[0]} did not end within {limit_s:g} s')
+                f'{where}: {program} did not end within {limit_s:g} s')
         if outputs.size > most_bytes:
-            raise refuse_output(where, argv[0], most_bytes)
+            raise refuse_output(where, program, most_bytes)
     except BaseException:
         child.end(grace_s)
         raise
-    status = child.close() if leaves_processes else child.end(grace_s)
+    if leaves_processes and child.has_ended():
+        status = child.close()
+    else:
+        status = child.end(grace_s)
     return status, bytes(outputs.stdout), bytes(outputs.stderr)
 
 
@@ -182,12 +190,16 @@ class _Outputs:
 
     :param most_bytes: how much is read, of both together
     :param relay: where it goes instead of being kept
+    :param end_mark: what says that the program ends
     :ivar size: how much was read; more than the most if there was more
     """
 
-    def __init__(self, most_bytes: int, relay: int | None) -> None:
+    def __init__(self, most_bytes: int, relay: int | None,
+                 end_mark: bytes | None) -> None:
         self._most_bytes = most_bytes
         self._relay = relay
+        self._end_mark = end_mark
+        self._searched = 0
         self.stdout, self.stderr = bytearray(), bytearray()
         self.size = 0
 
@@ -204,11 +216,13 @@ class _Outputs:
                     selector.register(stream, selectors.EVENT_READ, data)
             while self.size <= self._most_bytes:
                 now = time.monotonic()
-                if ended is None and child.has_ended():
+                has_ended = child.has_ended()
+                if ended is None and (has_ended or self._says_end()):
                     ended = now
                 is_open = bool(selector.get_map())
-                if ended is not None and (not is_open
-                                          or now > ended + LINGER_S):
+                if has_ended and not is_open:
+                    break
+                if ended is not None and now > ended + LINGER_S:
                     break
                 if now > deadline:
                     return ended is not None
@@ -217,6 +231,14 @@ class _Outputs:
                 else:
                     time.sleep(_PAUSE_S)
         return True
+
+    def _says_end(self) -> bool:
+        """Whether the mark of the end is among what was printed."""
+        if self._end_mark is None:
+            return False
+        begin = max(0, self._searched - len(self._end_mark))
+        self._searched = len(self.stderr)
+        return self.stderr.find(self._end_mark, begin) >= 0
 
     def _take(self, selector: selectors.BaseSelector, wait_s: float) -> None:
         """Wait for some output, and take it."""

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-import paramiko
-
+from hpcvirt import child_environment
+from hpcvirt import child_process
 from hpcvirt import exception
 from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
@@ -168,19 +168,24 @@ def read_public_key(path: str, clear_instances: Callable[[], None]) -> str:
     :param clear_instances: removes instances that have a lost key
     :raises Unreachable: if the file cannot be read or written
     """
-    try:
-        if os.path.exists(path):
-            key = paramiko.ECDSAKey.from_private_key_file(path)
-        else:
-            # Earlier instances have a key that is lost.
-            clear_instances()
-            key = paramiko.ECDSAKey.generate()
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
-                              0o600), 'w', encoding='ascii') as stream:
-                key.write_private_key(stream)
-    except (OSError, paramiko.SSHException) as exc:
-        raise exception.Unreachable(f'{path}: {exc}') from exc
-    return f'{key.get_name()} {key.get_base64()}'
+    if not os.path.exists(path):
+        # Earlier instances have a key that is lost.
+        clear_instances()
+        _make_keys('-q', '-t', 'ecdsa', '-N', '', '-C', '', '-f', path)
+        os.unlink(f'{path}.pub')
+    # A comment may follow.
+    return ' '.join(_make_keys('-y', '-f', path).split()[:2])
+
+
+def _make_keys(*words: str) -> str:
+    """Run ssh-keygen, and return what it prints."""
+    status, printed, said = child_process.run(
+        ['ssh-keygen', *words], where='local', limit_s=executor.SHORT_S,
+        environment=child_environment.choose())
+    if status:
+        last = said.decode('utf-8', 'replace').strip().rpartition('\n')[2]
+        raise exception.Unreachable(f'{words[-1]}: {last}')
+    return printed.decode('ascii')
 
 
 def clear(instances: Callable[[], None], key_file: str,

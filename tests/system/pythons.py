@@ -22,8 +22,8 @@ from tests.system.emulated_host import distribution
 CLONE = pathlib.Path(__file__).resolve().parents[2]
 
 #: Of minbase, Debian has libstdc++6 and Ubuntu has procps.
-PACKAGES = ('ca-certificates', 'git', 'libstdc++6', 'procps', 'python3',
-            'python3-venv')
+PACKAGES = ('ca-certificates', 'git', 'libstdc++6', 'openssh-client', 'procps',
+            'python3', 'python3-venv')
 
 #: Releases of Ubuntu; others are of Debian.
 UBUNTU = ('noble', 'resolute')

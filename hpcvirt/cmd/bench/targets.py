@@ -14,10 +14,11 @@ from hpcvirt import exception
 from hpcvirt import plug_ins
 from hpcvirt import printable
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import host_keys
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import slurm
+from hpcvirt.bench.execute import ssh
 from hpcvirt.bench.run import target
-from hpcvirt.cmd import extras
 from hpcvirt.cmd.bench import store_arguments
 
 FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
@@ -154,9 +155,6 @@ def find_server(args: argparse.Namespace, server_id: str, flavor: str,
 
 def _ssh(url: str, host_key: str,
          console: Callable[[], str] = str) -> executor.Executor:
-    with extras.bench():
-        from hpcvirt.bench.execute import host_keys
-        from hpcvirt.bench.execute import ssh
     return ssh.SSHExecutor.from_url(url, host_keys.Trust(
         host_keys.HostKeys(host_key),
         lambda: host_keys.parse_console(console())))

@@ -215,15 +215,18 @@ class SpanTest(run_case.RunCase):
         self.other = self.enterContext(ssh_server.running())
         self.known = self.scratch / 'known'
         self.known.write_text('127.0.0.1\n')
-        bin_ = self.scratch / 'bin'
-        bin_.mkdir()
-        for name, text in (('mpirun', MPIRUN), ('ssh', SSH)):
-            (bin_ / name).write_text(text.format(
+        mpi, ssh = self.scratch / 'mpi', self.scratch / 'ssh'
+        for folder, name, text in ((mpi, 'mpirun', MPIRUN), (ssh, 'ssh', SSH)):
+            folder.mkdir()
+            (folder / name).write_text(text.format(
                 trace=self.trace, known=self.known,
                 np_out=run_case.DATA / 'netpipe' / 'np.out'))
-            (bin_ / name).chmod(0o755)
+            (folder / name).chmod(0o755)
         self.enterContext(unittest.mock.patch.dict(
-            os.environ, PATH=f'{bin_}:{os.environ["PATH"]}'))
+            os.environ, PATH=f'{mpi}:{os.environ["PATH"]}'))
+        for server in (self.server, self.other):
+            server.login['PATH'] = f'{ssh}:{os.environ["PATH"]}'
+            server.start()
         self.enterContext(unittest.mock.patch.object(
             catalogue, 'get', self.with_a_file))
 

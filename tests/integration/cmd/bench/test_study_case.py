@@ -41,6 +41,8 @@ class RunStudyTest(run_case.RunCase):
         mpirun.chmod(0o755)
         self.enterContext(mock.patch.dict(os.environ, {
             'PATH': f'{programs}:{os.environ["PATH"]}'}))
+        self.server.login['PATH'] = os.environ['PATH']
+        self.server.start()
 
     def measure(self, *words):
         return self.run_(
