@@ -22,8 +22,8 @@ class QemuTest(unittest.TestCase):
             {'execute': 'quit'}]
         return subprocess.run(
             ['qemu-system-x86_64', '-S', '-machine', 'q35,accel=tcg',
-             '-display', 'none', '-qmp', 'stdio', *arguments], text=True, capture_output=True,
-            check=False, timeout=60,
+             '-display', 'none', '-qmp', 'stdio', *arguments],
+            text=True, capture_output=True, check=False, timeout=60,
             input='\n'.join(map(json.dumps, commands)))
 
     def test_a_model_has_the_default_width(self):
