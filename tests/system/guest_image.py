@@ -166,10 +166,10 @@ def main(image: str = '.guest') -> int:
 
 
 def check_native(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
-    """Compare native with native: PASS or INCONCLUSIVE."""
+    """Compare native with native: too few pairs for PASS, and no FAIL."""
     result = Measurement(scratch / 'data', 'qe-small', 'local', '--set',
-                         'ranks=1').result()
-    word = _word(result, 'PASS', 'INCONCLUSIVE')
+                         'ranks=1', '--no-verdict', pairs=4).result()
+    word = _word(result, 'INCONCLUSIVE')
     progress.check_passed(f'native against native: {word}')
     return result
 
@@ -224,7 +224,8 @@ def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
     result = measurement.result()
     _word(result, 'FAIL')
     for judgement in result['verdict']['judgements']:
-        if judgement['interval']['high'] > 0.5:
+        # Other work makes the interval wide, but no guest fast.
+        if judgement['interval']['ratio'] > 0.5:
             raise CheckFailed(
                 f'{judgement["metric"]} of an emulated guest is near native: '
                 f'{judgement["interval"]}')
