@@ -21,7 +21,7 @@ def main(fleets=100, requests=100, seed=1):
     """Compare; the exit status is 1 if anything differs."""
     kind = test_fleet_agreement.AgreementTest
     kind.requests, kind.reasons = requests, False
-    kind.most_hosts = test_fleet_agreement.MOST_HOSTS
+    kind.most_hosts = test_fleet_agreement.MAX_HOSTS
     for number in range(seed, seed + fleets):
         kind.seed = number
         result = unittest.TestResult()
