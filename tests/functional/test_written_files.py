@@ -18,11 +18,10 @@ from hpcvirt.deployment import formats
 from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import read_back
 from hpcvirt.flavors import compiled_flavor
-from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import class_plans
 from tests.builders import hosts
+from tests.builders import random_fleets
 from tests.functional import mixed_fleets
 from tests.functional import planned_nova
 
@@ -61,11 +60,8 @@ def make_host(planned, own, aliases):
 
 class WrittenFilesTest(unittest.TestCase):
     def plan(self, seed):
-        document = mixed_fleets.a_document(random.Random(seed))
-        machines = {name: own.list_topologies()
-                    for name, own in document.classes.items()}
-        return document, fleet_plan.merge_plans(
-            class_plans.plan_classes(document, machines))
+        document = random_fleets.make_document(random.Random(seed))
+        return document, random_fleets.plan(document)
 
     def check(self, seed):
         """Count under the files of each deployer; return how many fit."""
