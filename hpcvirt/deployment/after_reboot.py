@@ -152,6 +152,10 @@ def read(host: host_model.Host, written: written_files.WrittenHost) -> Booted:
 
     :raises InvalidInput: naming the file that its consumer does not take
     """
+    for path, command in _list_commands(written, (), _KERNELS[1]):
+        raise exception.InvalidInput(
+            path, f'runs {command!r} also on a host that was not booted for '
+            'these pages (ConditionKernelCommandLine)')
     pages: list[BootedPages] = []
     lists: list[CpuList] = []
     parameters = []

@@ -89,8 +89,9 @@ class AfterRebootTest(unittest.TestCase):
 
     def test_a_unit_that_is_wanted_writes_pages(self):
         place = '/sys/devices/system/node/node1/hugepages/hugepages-2048kB'
-        unit = (f"[Service]\nExecStart=/bin/sh -c 'echo 9 > {place}"
-                "/nr_hugepages'\n")
+        service = (f"[Service]\nExecStart=/bin/sh -c 'echo 9 > {place}"
+                   "/nr_hugepages'\n")
+        unit = f'[Unit]\nConditionKernelCommandLine=hugepages=4\n{service}'
         wants = '[Unit]\nWants=other.service pages.service\n'
         for own, wanted, pages in (
                 (unit, wants, {2048: 9}), (unit, '', {2048: 2}),
@@ -98,19 +99,22 @@ class AfterRebootTest(unittest.TestCase):
                  {2048: 9}),
                 (f'[Unit]\nConditionKernelVersion=<5.15\n{unit}', wants,
                  {2048: 2}),
-                (f'[Unit]\nConditionKernelCommandLine=hugepages=4\n{unit}',
-                 wants, {2048: 9}),
                 (f'[Unit]\nConditionKernelCommandLine=hugepages=40\n{unit}',
                  wants, {2048: 2}),
                 (f'{unit}ExecStart=\n', wants, {2048: 2})):
             with self.subTest(own, wants=wanted):
                 old, _ = self.boot('hugepages=4', unit=own, wants=wanted)
                 self.assertEqual({0: {2048: 2}, 1: pages}, old)
+        with self.assertRaisesRegex(
+                exception.InvalidInput, f'^{UNIT}: runs .* also on a host '
+                'that was not booted for these pages'):
+            self.boot('hugepages=4', unit=service, wants=wants)
         for was, becomes in (('node1', 'node7'), ('echo 9', 'echo x'),
                              ('/bin/sh', '/bin/true'), ("'", '"\'')):
             with self.subTest(becomes), self.assertRaisesRegex(
                     exception.InvalidInput, 'reserves no pages on this host'):
-                self.boot('', unit=unit.replace(was, becomes), wants=wants)
+                self.boot('hugepages=4', unit=unit.replace(was, becomes),
+                          wants=wants)
 
     def test_an_empty_value_takes_back_a_list_of_systemd(self):
         for text, cpus in (

@@ -101,6 +101,8 @@ FAULTS = (
      'gives cell 0 0 pages of 2 MiB on Linux before 5.16'),
     (HOST, 'CommandLine=hugepages=0:6720', 'CommandLine=hugepages=0:672',
      'gives cell 0 0 pages of 2 MiB on Linux before 5.16'),
+    (HOST, 'ConditionKernelCommandLine', 'ConditionOther',
+     'also on a host that was not booted for these pages'),
     (HOST, 'KernelVersion=<5.16', 'KernelVersion=<5.6',
      'gives cell 0 0 pages of 2 MiB on Linux before 5.16'),
     # The CPUs of services and interrupts.
@@ -167,6 +169,14 @@ FAULTS = (
     (ALL, '$COMPUTE_NODE', '$COMPUTE',
      'does not give host the trait CUSTOM_Q'),
 )
+
+
+#: Lines about pages, CPUs, devices, traits and the memory of the host.
+COUNTED = re.compile(
+    r'hugepages=|echo [1-9]|^ *(CPUAffinity=[0-9]|AllowedCPUs)|CPULIST|'
+    'sriov_numvfs}=|(cpu_(dedicated|shared)_set|device_spec|alias) = |'
+    'reserved_|isolated_cores|cpuset_cpus|- CUSTOM_|vm.swap|numa_balancing|'
+    'ept=|npt=|ksm/run -')
 
 
 class ReadBackTest(unittest.TestCase):
@@ -326,3 +336,31 @@ class ReadBackTest(unittest.TestCase):
                 with self.subTest(deployer, seed=seed):
                     read_back.check(deployer, write(plan), plan)
         self.assertGreater(planned, 50)
+
+    def test_periodic_every_digit_and_line_counts(self):
+        plan = a_host()
+        count = 0
+        for deployer, write in formats.FORMATS.items():
+            files = write(plan)
+            for number, file in enumerate(files):
+                for text in self.list_faults(file.text):
+                    count += 1
+                    found = [*files[:number], dataclasses.replace(
+                        file, text=text), *files[number + 1:]]
+                    with self.assertRaises(exception.InvalidInput, msg=text):
+                        read_back.check(deployer, found, plan)
+        self.assertGreater(count, 500)
+
+    def list_faults(self, text):
+        """Change each digit, and leave out each line, that counts."""
+        lines = text.splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if (not COUNTED.search(line) or 'pattern' in line
+                    or line.lstrip().startswith('#')):
+                continue
+            before, after = lines[:number], lines[number + 1:]
+            yield ''.join((*before, *after))
+            for match in re.finditer('[0-9]', line):
+                digit = str((int(match[0]) + 1) % 10)
+                changed = line[:match.start()] + digit + line[match.end():]
+                yield ''.join((*before, changed, *after))
