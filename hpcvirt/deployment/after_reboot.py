@@ -40,6 +40,7 @@ _SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
 _MODPROBE = 'etc/modprobe.d/hpcvirt.conf'
 _UDEV = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
 _TMPFILES = 'etc/tmpfiles.d/hpcvirt.conf'
+_TUNED = 'etc/tuned/*tuned.conf'
 #: What starts and stops KSM.
 KSM = '/sys/kernel/mm/ksm/run'
 _SYSTEM = 'etc/systemd/system'
@@ -136,6 +137,7 @@ class Booted:
         each file that sets them
     :ivar modules: ``MODULE.OPTION`` -> value; None if no file can set them
     :ivar merges: what KSM does (``/sys/kernel/mm/ksm/run``)
+    :ivar profiles: the profiles of TuneD that are hpcvirt's own
     """
 
     pages: tuple[BootedPages, ...]
@@ -145,6 +147,7 @@ class Booted:
     sysctls: Settings
     modules: Settings | None
     merges: Settings
+    profiles: tuple[Settings, ...]
 
 
 def read(host: host_model.Host, written: written_files.WrittenHost) -> Booted:
@@ -173,7 +176,8 @@ def read(host: host_model.Host, written: written_files.WrittenHost) -> Booted:
     lists += _read_variable_lists(written)
     return Booted(tuple(pages), tuple(lists), _read_functions(host, written),
                   tuple(parameters), _read_sysctls(written),
-                  _read_modules(written), _read_ksm(written))
+                  _read_modules(written), _read_ksm(written),
+                  tuple(_read_profiles(written)))
 
 
 def _list_command_lines(written: written_files.WrittenHost,
@@ -648,3 +652,17 @@ def _read_ksm(written: written_files.WrittenHost) -> Settings:
             raise exception.InvalidInput(where, f'has the line {line!r}')
         found[match[1]] = match[2]
     return Settings(where, found)
+
+
+def _read_profiles(written: written_files.WrittenHost) -> Iterator[Settings]:
+    """Read the profiles of TuneD, whose files have the form of units."""
+    texts = {written.folder + path: text
+             for path, text in written.files.items()
+             if fnmatch.fnmatchcase(path, _TUNED)}
+    own = written.find('edpm_tuned_custom_profile')
+    if own is not None:
+        texts[f'{own[0]}: edpm_tuned_custom_profile'] = str(own[1])
+    for where, text in texts.items():
+        yield Settings(where, {
+            option: ' '.join(values) for (_, option), values
+            in read_unit(text, where).items() if option != 'summary'})

@@ -93,6 +93,8 @@ _COMPARED = (
     'pci_device_spec', 'mdev_types')
 _NOVAS_NAMES = {'pci_device_spec': 'device_spec',
                 'mdev_types': 'enabled_mdev_types'}
+#: The profile of TuneD that hpcvirt's own extends.
+_TUNED = 'virtual-host'
 #: How Placement must generate candidates, and the schema of provider.yaml.
 _STRATEGY = 'breadth-first'
 _SCHEMA = '1.0'
@@ -480,6 +482,10 @@ def _check_booted(planned: plans.PlannedHost, conf: cfg.ConfigOpts,
             for module, item in state.module_options.items()}, 'modules')
     _check_values(booted.merges, {
         after_reboot.KSM: kernel_settings.KSM_STOPPED}, 'the kernel')
+    for profile in booted.profiles:
+        _check_values(profile, {
+            'include': _TUNED, 'force_latency': str(
+                kernel_settings.MAX_LATENCY_US)}, 'TuneD')
 
 
 def _check_values(found: after_reboot.Settings,

@@ -143,6 +143,9 @@ FAULTS = (
     (HOST, 'kvm_intel ept=1', 'kvm_intel ept=0', 'modules kvm_intel.ept=0'),
     (HOST, 'ksm/run - - - - 2', 'ksm/run - - - - 1',
      'gives the kernel /sys/kernel/mm/ksm/run=1, and the plan says 2'),
+    (HOST, 'force_latency=70', 'force_latency=700',
+     'gives TuneD force_latency=700, and the plan says 70'),
+    (HOST, 'include=virtual-host', '', 'gives TuneD no include'),
     (('edpm',), 'enable_ksm: false', 'enable_ksm: true', 'ksm/run=1'),
     # Nova and Placement.
     (ALL, 'reserved_huge_pages = node:1,size:2048,count:64', '',
@@ -176,7 +179,7 @@ COUNTED = re.compile(
     r'hugepages=|echo [1-9]|^ *(CPUAffinity=[0-9]|AllowedCPUs)|CPULIST|'
     'sriov_numvfs}=|(cpu_(dedicated|shared)_set|device_spec|alias) = |'
     'reserved_|isolated_cores|cpuset_cpus|- CUSTOM_|vm.swap|numa_balancing|'
-    'ept=|npt=|ksm/run -')
+    'ept=|npt=|ksm/run -|force_latency')
 
 
 class ReadBackTest(unittest.TestCase):
