@@ -74,7 +74,14 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that reports an error in one line."""
+    """A parser that reports an error in one line.
+
+    :ivar intermixed: whether arguments that may be missing may also follow
+        options, as in ``STUDY --case CASE [PATH ...]``; by default argparse
+        takes none of them there
+    """
+
+    intermixed = False
 
     def error(self, message: str) -> NoReturn:
         line = printable.one_line(message)
@@ -82,7 +89,10 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; the error for an unknown one suggests an option."""
-        found, rest = self.parse_known_args(args, namespace)
+        parse = self.parse_known_args
+        if self.intermixed:
+            parse = self.parse_known_intermixed_args
+        found, rest = parse(args, namespace)
         if rest:
             option = rest[0].partition('=')[0]
             self.error(

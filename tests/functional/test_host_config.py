@@ -139,6 +139,13 @@ class FilesTest(unittest.TestCase):
                     (type(theirs), theirs.multi, option.default or None),
                     option.name)
 
+        theirs = {option.dest: option for option
+                  in placement_conf.placement_opts}
+        for option in read_back.PLACEMENT_OPTIONS:
+            self.assertEqual(
+                (type(option), option.default),
+                (type(theirs[option.dest]), theirs[option.dest].default))
+
     def load(self, *paths):
         CONF([], project='nova', default_config_dirs=[],
              default_config_files=[str(self.folder / path) for path in paths])

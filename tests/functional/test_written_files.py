@@ -17,12 +17,12 @@ from hpcvirt import exception
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import read_back
+from hpcvirt.deployment import written_files
 from hpcvirt.flavors import compiled_flavor
-from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import class_plans
 from tests.builders import hosts
+from tests.builders import random_fleets
 from tests.functional import mixed_fleets
 from tests.functional import planned_nova
 
@@ -61,11 +61,8 @@ def make_host(planned, own, aliases):
 
 class WrittenFilesTest(unittest.TestCase):
     def plan(self, seed):
-        document = mixed_fleets.a_document(random.Random(seed))
-        machines = {name: own.list_topologies()
-                    for name, own in document.classes.items()}
-        return document, fleet_plan.merge_plans(
-            class_plans.plan_classes(document, machines))
+        document = random_fleets.make_document(random.Random(seed))
+        return document, random_fleets.plan(document)
 
     def check(self, seed):
         """Count under the files of each deployer; return how many fit."""
@@ -75,14 +72,15 @@ class WrittenFilesTest(unittest.TestCase):
         for deployer, write in formats.FORMATS.items():
             files = write(plan)
             read_back.check(deployer, files, plan)
-            written = read_back.sort_files(deployer, files, plan)
+            written = written_files.sort_files(deployer, files, plan)
             aliases = [json.loads(text) for text in read(
-                written.services['nova-api']).pci.alias]
-            scheduler = read(written.services['nova-scheduler'])
+                written.services['nova-api'].text).pci.alias]
+            scheduler = read(written.services['nova-scheduler'].text)
             for planned in plan.hosts:
-                own = read(written.compute[planned.name])
-                traits = self.read_traits(written.providers[planned.name])
-                key = (written.compute[planned.name], str(aliases),
+                files_of_host = written.hosts[planned.name]
+                own = read(files_of_host.conf.text)
+                traits = self.read_traits(files_of_host.provider.values)
+                key = (files_of_host.conf.text, str(aliases),
                        planned.name, frozenset(traits))
                 if key not in known:
                     known[key] = self.count(
@@ -171,5 +169,6 @@ class WrittenFilesTest(unittest.TestCase):
                 file.path.startswith(cards[0].name)) else file
             for file in formats.write_hosts(plan)]
         with self.assertRaisesRegex(
-                exception.InvalidInput, f'{cards[0].name}: would take 0 '):
+                exception.InvalidInput, f'^{cards[0].name}/etc/nova/.*: gives '
+                'report_in_placement = False, and the plan says True'):
             read_back.check('files', files, plan)

@@ -8,7 +8,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -38,10 +40,11 @@ from hpcvirt.cmd.study import arguments
 class RunStudy(command.Report):
     """Run a case of a study on hosts of a site.
 
-    Without --case, print how the first hosts can run each case, or why not.
-    With it, print the settings to make by hand and the steps; with --apply,
-    measure in instances that are created on the hosts, which must have no
-    others, and natively. If the command is killed, the same command continues.
+    Without --case, print how the first hosts, or the first of each class of a
+    fleet, can run each case, or why not. With it, print the settings to make
+    by hand and the steps; with --apply, measure in instances that are created
+    on the hosts, which must have no others, and natively. If the command is
+    killed, the same command continues.
     """
 
     epilog = hosts.EPILOG + f"""\
@@ -49,7 +52,7 @@ The name of a host is that of its compute service. A TARGET is
 {targets.FORMS}.
 Status 1: these hosts cannot run a case, or its verdict is not PASS.
 """
-    fields = ('case', 'hosts', 'per_host', 'launch', 'refused')
+    fields = ('case', 'hosts', 'per_host', 'launch', 'refused', 'class')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_study(parser)
@@ -75,11 +78,16 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Plan the cases, and run one with --apply."""
-        planner = arguments.planner(args)
+        planners = arguments.make_planners(args)
         if args.case is None:
             if args.apply:
                 raise exception.InvalidInput('--apply', 'needs --case')
-            return _plan_cases(study_catalogue.get(args.study), planner)
+            return _plan_cases(study_catalogue.get(args.study), planners)
+        if len(planners) > 1:
+            raise exception.InvalidInput(
+                '--case', 'needs hosts that are alike; name one of the '
+                f'classes {words.shorten_names([*planners])} after --fleet')
+        (planner,) = planners.values()
         study_ = study_catalogue.get(args.study)
         case = study_.case(args.case)
         planned = planner.plan(study_, case)
@@ -111,16 +119,25 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
 
 
 def _plan_cases(study_: studies.Study,
-                planner: case_plan.CasePlanner) -> command.CommandResult:
-    """Describe how the hosts can run each case of a study."""
-    plans_ = planner.plan_all(study_)
-    arguments.warn(plans_)
-    possible = [each for each in plans_
+                planners: Mapping[str, case_plan.CasePlanner],
+                ) -> command.CommandResult:
+    """Describe how the hosts of each class can run each case of a study."""
+    documents: list[dict[str, Any]] = []
+    tables = []
+    every: list[case_plan.CasePlan | scaling.CaseRefusal] = []
+    for name, planner in planners.items():
+        plans_ = planner.plan_all(study_)
+        every += plans_
+        for each in plans_:
+            own = {'class': name} if name else {}
+            documents.append({**own, **case_plan.document(each)})
+        heading = f'{printable.one_line(name)}:\n' if name else ''
+        tables.append(heading + case_plan.table(plans_, output.width()))
+    arguments.warn(every)
+    possible = [each for each in every
                 if isinstance(each, case_plan.CasePlan)]
-    return command.CommandResult(
-        [case_plan.document(each) for each in plans_],
-        lambda: case_plan.table(plans_, output.width()),
-        status=int(not possible))
+    return command.CommandResult(documents, lambda: '\n'.join(tables),
+                                 status=int(not possible))
 
 
 def _check(args: argparse.Namespace, networks: int) -> None:

@@ -6,6 +6,7 @@ import shutil
 import unittest
 from unittest import mock
 
+from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
 from tests.builders import commands
 from tests.builders import folders
@@ -77,8 +78,26 @@ class ConfigTest(unittest.TestCase):
         for more in ((), ('--apply', '--root', self.root),
                      ('--write', self.folder / 'new')):
             with mock.patch.object(nova_conf, 'compute', write_fewer):
-                self.fails('would take .* with these files, and the plan says '
-                           '.*; nothing is written', path, *more)
+                self.fails(f'{NOVA}: gives cpu_dedicated_set = 2-15,17-31, '
+                           'and the plan says 1-15,17-31; nothing is written',
+                           path, *more)
+
+    def test_nothing_is_written_if_the_host_would_boot_with_other_pages(self):
+        path = self.host()
+        self.apply(path)
+        line = host_files.command_line
+
+        def write_more(state):
+            return line(state).replace('hugepages=0:', 'hugepages=0:1')
+
+        with mock.patch.object(host_files, 'command_line', write_more):
+            self.fails(f'{host_files.COMMAND_LINE}: gives cell 0 1[0-9]+ '
+                       'pages of 2 MiB on Linux 5.16 and newer, and the plan '
+                       'says [0-9]+; nothing is written',
+                       path, '--apply', '--root', self.root)
+            self.fails('group_vars/hpcvirt_host.yml: .*gives cell 0 1[0-9]+ '
+                       'pages of 2 MiB', path, '--deployer', 'kolla',
+                       '--write', self.folder / 'new')
 
     def test_the_second_apply_changes_nothing(self):
         path = self.host()

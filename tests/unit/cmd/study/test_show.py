@@ -120,19 +120,68 @@ class ScaleTest(StudyCase):
         self.assertEqual(1, status)
         self.assertTrue(all(plan['refused'] for plan in plans))
 
-    def test_a_profile_keeps_cores_for_the_host(self):
-        profile = self.folder / 'profile.yaml'
-        profile.write_text('base: dense\n'
-                           'housekeeping_cores_per_cell: 2\n')
-        _, plans = self.document('run', 'S4', PLAIN, '--case', '4x8-tuned',
-                                 '--profile', str(profile))
-        self.assertEqual(7, plans[0]['flavor']['vcpus'])
+    def fleet(self, *classes):
+        """Write a fleet document of classes with a topology each."""
+        path = self.folder / 'fleet.yaml'
+        path.write_text(json.dumps({'schema_version': 1, 'classes': {
+            name: {'hosts': [{'topology': json.loads(
+                pathlib.Path(topology).read_text()), 'name': name,
+                'count': count}], 'profile': profile}
+            for name, topology, count, profile in classes}}))
+        return str(path)
+
+    def test_all_cases_are_scaled_to_each_class_of_a_fleet(self):
+        path = self.fleet(('plain', PLAIN, 1, 'dense'),
+                          ('smt', SMT, 2, 'dense'),
+                          ('kept', PLAIN, 1, {'base': 'dense',
+                           'housekeeping_cores_per_cell': 2}))
+        status, plans = self.document('run', 'S4', '--fleet', path)
+        self.assertEqual(0, status)
+        for name, topology in (('plain', PLAIN), ('smt', SMT)):
+            own = [each for each in plans if each['class'] == name]
+            _, alone = self.document('run', 'S4', topology)
+            self.assertEqual([each['case'] for each in alone],
+                             [each['case'] for each in own])
+            self.assertEqual([each.get('flavor') for each in alone],
+                             [each.get('flavor') for each in own])
+        (kept,) = [each for each in plans if each['class'] == 'kept'
+                   and each['case'] == '4x8-tuned']
+        self.assertEqual(7, kept['flavor']['vcpus'])
+        _, out, _ = self.call('run', 'S4', '--fleet', path)
+        self.assertEqual(['plain:', 'smt:', 'kept:'], [
+            line for line in out.splitlines() if line.endswith(':')])
+        _, out, _ = self.call('run', 'S4', '--fleet', path, '--format', 'csv',
+                              '--column', 'Case', '--column', 'Class')
+        self.assertIn('"4x8-tuned","kept"', out)
+
+    def test_classes_and_hosts_of_a_fleet_are_chosen(self):
+        path = self.fleet(('plain', PLAIN, 1, 'dense'),
+                          ('smt', SMT, 2, 'dense'))
+        for chosen, names in ((('plain',), {'plain'}),
+                              (('smt-2',), {'smt-2'}),
+                              (('plain', 'smt-1'), {'plain', 'smt-1'})):
+            _, plans = self.document('run', 'S4', '--fleet', path, *chosen)
+            self.assertEqual(names, {host for each in plans
+                                     for host in each.get('hosts', ())})
+        status, out, _ = self.call('run', 'S4', '--fleet', path, 'plain',
+                                   '--case', '4x8-tuned')
+        self.assertEqual(0, status)
+        self.assertIn('Start 4 instances of it on plain\n', out)
+        for what, *words in (
+                ('--case: needs hosts that are alike', *CASE),
+                ('smd: is neither a class nor a host of', 'smd'),
+                ('(did you mean smt?)', 'smd')):
+            self.assert_unusable(what, 'run', 'S4', '--fleet', path, *words)
+
+    def test_hosts_may_follow_options(self):
+        status, _ = self.document('run', 'S4', '--case', '4x8-tuned', PLAIN)
+        self.assertEqual(0, status)
 
     def test_what_cannot_be_used_is_named(self):
         for what, *words in (
                 ('PATH', 'S4'), ('no case', 'S4', PLAIN, '--case', 'sriov'),
                 ('/nowhere', 'S4', '/nowhere'),
-                ('/nowhere', 'S4', PLAIN, '--profile', '/nowhere'),
+                ('/nowhere', 'S4', '--fleet', '/nowhere'),
                 ('NAME=', 'S5', PLAIN, PLAIN)):
             self.assert_unusable(what, 'run', *words)
 

@@ -1,0 +1,668 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read what a host has after a reboot with the files written for it.
+
+The files are read as their consumers do: the command line like the kernel,
+units and lists of CPUs like systemd, rules like udev. Nothing here knows how
+they are written.
+
+A kernel reads huge pages in the order of its parameters: ``hugepages=`` is
+about the size of the last ``hugepagesz=``. The form ``hugepages=0:512,1:256``
+is for cells since Linux 5.16; an older one reads the number before the colon,
+and a unit of systemd writes the pages of each cell. Pages that are not for a
+cell are divided evenly among the cells with memory.
+"""
+
+import dataclasses
+import fnmatch
+import re
+import shlex
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt import exception
+from hpcvirt import words
+from hpcvirt import yaml_document
+from hpcvirt.deployment import written_files
+from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
+
+#: The first kernel with hugepages=CELL:NUMBER, and the last one without it.
+_KERNELS = ((5, 16), (5, 15))
+#: The size of huge pages without any parameter, on x86.
+_USUAL_KIB = 2048
+
+_GRUB = 'etc/default/grub.d/90-hpcvirt.cfg'
+_GRUB_OWN = '$GRUB_CMDLINE_LINUX'
+_SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
+_MODPROBE = 'etc/modprobe.d/hpcvirt.conf'
+_UDEV = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+_TMPFILES = 'etc/tmpfiles.d/hpcvirt.conf'
+_TUNED = 'etc/tuned/*tuned.conf'
+#: What starts and stops KSM.
+KSM = '/sys/kernel/mm/ksm/run'
+_SYSTEM = 'etc/systemd/system'
+#: File -> section and option with the CPUs of the host itself.
+_HOST_LISTS = {
+    'etc/systemd/system.conf.d/90-hpcvirt.conf': ('Manager', 'CPUAffinity'),
+    f'{_SYSTEM}/system.slice.d/90-hpcvirt.conf': ('Slice', 'AllowedCPUs'),
+    f'{_SYSTEM}/user.slice.d/90-hpcvirt.conf': ('Slice', 'AllowedCPUs'),
+    f'{_SYSTEM}/init.scope.d/90-hpcvirt.conf': ('Scope', 'AllowedCPUs'),
+}
+_IRQBALANCE = f'{_SYSTEM}/irqbalance.service.d/90-hpcvirt.conf'
+_BANNED = 'IRQBALANCE_BANNED_CPULIST'
+#: The profile of TuneD that sets parameters of the kernel for its CPUs.
+_PARTITIONING = 'cpu-partitioning'
+
+#: Parameters with lists of the CPUs of guests, and of those of the host.
+_GUEST_PARAMETERS = ('nohz_full', 'rcu_nocbs')
+_HOST_PARAMETERS = ('irqaffinity',)
+#: Parameters that are read for what they mean, and not compared as words.
+READ_ALONE = frozenset({'hugepagesz', 'hugepages', *_GUEST_PARAMETERS,
+                        *_HOST_PARAMETERS})
+
+_WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+_NODE_PAGES = re.compile(r'/sys/devices/system/node/node([0-9]{1,9})/hugepages'
+                         r'/hugepages-([0-9]{1,12})kB/nr_hugepages')
+_UDEV_TERM = re.compile(r'\s*([A-Z]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*'
+                        r'"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
+#: Where the script of the rule for InfiniBand has the number of functions:
+#: /bin/sh -c SCRIPT sh DEVICE NUMBER FOLDER.
+_GUID_COUNT = 5
+_INFINIBAND = '32'
+_NUMVFS = ('ATTR', 'sriov_numvfs')
+
+Pages = Mapping[int, Mapping[int, int]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BootedPages:
+    """The huge pages that a host boots with.
+
+    :ivar where: the file that reserves them
+    :ivar kernel: on which kernels, as the end of a sentence
+    :ivar pages: cell -> page size in KiB -> number, for all sizes that are set
+    """
+
+    where: str
+    kernel: str
+    pages: Pages
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CpuList:
+    """A list of CPUs in a file.
+
+    :ivar cpus: None if the file or the option is not there
+    :ivar of_guests: whether the CPUs are those of guests or of the host itself
+    :ivar is_parameter: whether the kernel gets it on its command line
+    """
+
+    where: str
+    option: str
+    cpus: frozenset[int] | None
+    of_guests: bool
+    is_parameter: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Functions:
+    """The virtual functions that a host creates.
+
+    :ivar counts: address of a device -> the number of its functions
+    :ivar guids: address -> how many of them get GUIDs; None if files cannot
+        say it
+    """
+
+    where: str
+    counts: Mapping[str, int]
+    guids: Mapping[str, int] | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of a file: name -> value."""
+
+    where: str
+    values: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Booted:
+    """What a host has after a reboot with the files.
+
+    :ivar parameters: the parameters of the kernel without pages and CPUs, for
+        each file that sets them
+    :ivar modules: ``MODULE.OPTION`` -> value; None if no file can set them
+    :ivar merges: what KSM does (``/sys/kernel/mm/ksm/run``)
+    :ivar profiles: the profiles of TuneD that are hpcvirt's own
+    """
+
+    pages: tuple[BootedPages, ...]
+    cpu_lists: tuple[CpuList, ...]
+    functions: Functions
+    parameters: tuple[Settings, ...]
+    sysctls: Settings
+    modules: Settings | None
+    merges: Settings
+    profiles: tuple[Settings, ...]
+
+
+def read(host: host_model.Host, written: written_files.WrittenHost) -> Booted:
+    """Read what a host has after a reboot.
+
+    :raises InvalidInput: naming the file that its consumer does not take
+    """
+    for path, command in _list_commands(written, (), _KERNELS[1]):
+        raise exception.InvalidInput(
+            path, f'runs {command!r} also on a host that was not booted for '
+            'these pages (ConditionKernelCommandLine)')
+    pages: list[BootedPages] = []
+    lists: list[CpuList] = []
+    parameters = []
+    for own in _list_command_lines(written):
+        found = _split(own.text)
+        pages += _boot(own.path, found, host, written)
+        lists += _read_parameter_lists(own.path, found, written)
+        skipped = READ_ALONE
+        if not written.files:
+            # The profile of TuneD adds these, which must not be there twice.
+            skipped -= {*_GUEST_PARAMETERS}
+        parameters.append(Settings(own.path, {
+            name: value for name, value in found if name not in skipped}))
+    lists += _read_file_lists(written)
+    lists += _read_variable_lists(written)
+    return Booted(tuple(pages), tuple(lists), _read_functions(host, written),
+                  tuple(parameters), _read_sysctls(written),
+                  _read_modules(written), _read_ksm(written),
+                  tuple(_read_profiles(written)))
+
+
+def _list_command_lines(written: written_files.WrittenHost,
+                        ) -> Iterator[written_files.WrittenText]:
+    """List what the kernel gets: from GRUB, and from grubby."""
+    if written.files:
+        where = written.folder + _GRUB
+        text = written.files.get(_GRUB, '')
+        yield written_files.WrittenText(where, _read_grub(text, where))
+    if written.variables:
+        name = 'edpm_kernel_args'
+        if written.files:
+            name = 'hpcvirt_host_kernel_parameters'
+        path, text = written.need(name)
+        yield written_files.WrittenText(f'{path}: {name}', str(text))
+
+
+def _read_grub(text: str, where: str) -> str:
+    """Read the parameters of GRUB_CMDLINE_LINUX, as a shell does."""
+    try:
+        assigned = shlex.split(text, comments=True)
+    except ValueError as exc:
+        raise exception.InvalidInput(
+            where, f'is no script of a shell ({exc})') from None
+    found = ''
+    for word in assigned:
+        name, _, value = word.partition('=')
+        if name != 'GRUB_CMDLINE_LINUX':
+            raise exception.InvalidInput(where, f'has the command {word!r}')
+        if not value.startswith(f'{_GRUB_OWN} '):
+            raise exception.InvalidInput(
+                where, f'does not begin with the parameters of the site '
+                f'({_GRUB_OWN})')
+        found += value.removeprefix(_GRUB_OWN)
+    return found
+
+
+def _split(text: str) -> list[tuple[str, str]]:
+    """Divide a command line; quotes hold spaces, and after -- is for init."""
+    found = []
+    for word in _WORD.findall(text):
+        if word == '--':
+            break
+        name, _, value = word.replace('"', '').partition('=')
+        found.append((name.replace('-', '_'), value))
+    return found
+
+
+def _boot(where: str, parameters: Collection[tuple[str, str]],
+          host: host_model.Host, written: written_files.WrittenHost,
+          ) -> Iterator[BootedPages]:
+    """Boot with a command line, with Linux 5.16 and with an older one."""
+    has_cells = any(name == 'hugepages' and ':' in value
+                    for name, value in parameters)
+    for kernel in _KERNELS:
+        is_old = kernel == _KERNELS[1]
+        if is_old and has_cells and not written.files:
+            # The file says that the kernel must be a newer one.
+            continue
+        pages = _reserve(where, parameters, host, is_old)
+        last = where
+        for path, command in _list_commands(written, parameters, kernel):
+            cell, size, count = _read_command(command, host, path)
+            pages[cell][size] = count
+            last = path
+        on = ''
+        if has_cells:
+            on = ' on Linux 5.16 and newer'
+            if is_old:
+                on = ' on Linux before 5.16'
+        yield BootedPages(last if is_old else where, on, pages)
+
+
+def _reserve(where: str, parameters: Iterable[tuple[str, str]],
+             host: host_model.Host, is_old: bool) -> dict[int, dict[int, int]]:
+    """Reserve the pages of a command line."""
+    pages: dict[int, dict[int, int]] = {cell.id: {} for cell in host.cells}
+    usual, size = _USUAL_KIB, None
+    seen = set()
+    for name, value in parameters:
+        if name == 'default_hugepagesz':
+            usual = _read_size(value, where)
+        elif name == 'hugepagesz':
+            size = _read_size(value, where)
+        elif name == 'hugepages':
+            own = usual if size is None else size
+            if own in seen:
+                raise exception.InvalidInput(
+                    where, f'has hugepages={value} after another number of '
+                    f'pages of {words.format_size(own)}, which the kernel '
+                    'ignores')
+            seen.add(own)
+            for cell, count in _read_counts(value, host, where, is_old):
+                pages[cell][own] = count
+    return pages
+
+
+def _read_size(text: str, where: str) -> int:
+    """Read a size; without a unit, the kernel reads bytes."""
+    found = re.fullmatch('([0-9]{1,12})([KMGkmg])', text)
+    size = words.read_size(text) if found else None
+    if not size:
+        raise exception.InvalidInput(
+            where, f'has {text!r}, which is no size of pages to the kernel')
+    return size
+
+
+def _read_counts(text: str, host: host_model.Host, where: str, is_old: bool,
+                 ) -> Iterator[tuple[int, int]]:
+    """Read the value of hugepages: the number of pages of each cell."""
+    if is_old:
+        text = text.partition(':')[0]
+    if ':' not in text:
+        total = words.read_whole(text)
+        cells = [cell.id for cell in host.cells if cell.memory_mib]
+        if total is None:
+            raise exception.InvalidInput(
+                where, f'has hugepages={text}, which the kernel refuses')
+        each, rest = divmod(total, len(cells))
+        for index, cell in enumerate(cells):
+            yield cell, each + (index < rest)
+        return
+    for part in text.split(','):
+        first, _, number = part.partition(':')
+        node, count = words.read_whole(first), words.read_whole(number)
+        if node is None or count is None or node not in host.by_id:
+            raise exception.InvalidInput(
+                where, f'has hugepages={text}, and the kernel refuses '
+                f'{part!r} on this host')
+        yield node, count
+
+
+def read_unit(text: str, where: str) -> dict[tuple[str, str], list[str]]:
+    """Read a unit of systemd: section and option -> values.
+
+    An empty value takes back those before.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    section = ''
+    for line in text.replace('\\\n', ' ').splitlines():
+        own = line.strip()
+        if not own or own[0] in '#;':
+            continue
+        if own.startswith('[') and own.endswith(']'):
+            section = own[1:-1]
+            continue
+        option, equals, value = own.partition('=')
+        if not equals or not section:
+            raise exception.InvalidInput(
+                where, f'has the line {own!r}, which systemd ignores')
+        values = found.setdefault((section, option.strip()), [])
+        if value.strip():
+            values.append(value.strip())
+        else:
+            values.clear()
+    return found
+
+
+def _list_commands(written: written_files.WrittenHost,
+                   parameters: Collection[tuple[str, str]],
+                   kernel: tuple[int, int]) -> Iterator[tuple[str, str]]:
+    """List the commands of the units that start at boot, with their files."""
+    started: set[str] = set()
+    for path, text in written.files.items():
+        if fnmatch.fnmatchcase(path, f'{_SYSTEM}/sysinit.target.d/*.conf'):
+            unit = read_unit(text, written.folder + path)
+            for names in unit.get(('Unit', 'Wants'), ()):
+                started.update(names.split())
+    for path, text in written.files.items():
+        if path.removeprefix(f'{_SYSTEM}/') not in started:
+            continue
+        where = written.folder + path
+        unit = read_unit(text, where)
+        if _may_start(unit, parameters, kernel, where):
+            for command in unit.get(('Service', 'ExecStart'), ()):
+                yield where, command
+
+
+def _may_start(unit: Mapping[tuple[str, str], list[str]],
+               parameters: Collection[tuple[str, str]],
+               kernel: tuple[int, int], where: str) -> bool:
+    """Tell whether the conditions of a unit hold."""
+    for text in unit.get(('Unit', 'ConditionKernelVersion'), ()):
+        limit = re.fullmatch('<([0-9]{1,3})[.]([0-9]{1,3})', text)
+        if limit is None:
+            raise exception.InvalidInput(
+                where, f'has ConditionKernelVersion={text}, which is not '
+                'understood')
+        if kernel >= (int(limit[1]), int(limit[2])):
+            return False
+    for text in unit.get(('Unit', 'ConditionKernelCommandLine'), ()):
+        name, _, value = text.partition('=')
+        if (name, value) not in parameters:
+            return False
+    return True
+
+
+def _read_command(command: str, host: host_model.Host,
+                  where: str) -> tuple[int, int, int]:
+    """Read a command: the cell, the page size and the number it writes."""
+    try:
+        shell = shlex.split(command.lstrip('-@+!:'))
+        inner = shlex.split(shell[2]) if shell[:2] == ['/bin/sh', '-c'] else []
+    except (ValueError, IndexError):
+        inner = []
+    if len(inner) == 4 and inner[0] == 'echo' and inner[2] == '>':
+        count = words.read_whole(inner[1])
+        place = _NODE_PAGES.fullmatch(inner[3])
+        if count is not None and place and int(place[1]) in host.by_id:
+            return int(place[1]), int(place[2]), count
+    raise exception.InvalidInput(
+        where, f'runs {command!r}, which reserves no pages on this host')
+
+
+def _read_cpus(text: str, where: str) -> frozenset[int]:
+    """Read a list of CPUs, which have spaces or commas between them."""
+    if '^' in text:
+        raise exception.InvalidInput(
+            where, f'has {text!r}, and only Nova knows ^')
+    return cpuset.parse(re.sub(r'[\s,]+', ',', text.strip()), where)
+
+
+def _read_parameter_lists(where: str, parameters: Iterable[tuple[str, str]],
+                          written: written_files.WrittenHost,
+                          ) -> Iterator[CpuList]:
+    """Read the lists of CPUs on the command line."""
+    values = dict(parameters)
+    names = [*_HOST_PARAMETERS]
+    if written.files:
+        # Elsewhere, the profile of TuneD adds those of guests.
+        names += _GUEST_PARAMETERS
+    for name in names:
+        cpus = None
+        if name in values:
+            cpus = _read_cpus(values[name], f'{where}: {name}')
+        yield CpuList(where, name, cpus, name in _GUEST_PARAMETERS, True)
+
+
+def _read_file_lists(written: written_files.WrittenHost) -> Iterator[CpuList]:
+    """Read the lists of CPUs in files of systemd."""
+    if not written.files:
+        return
+    for path, (section, option) in _HOST_LISTS.items():
+        where = written.folder + path
+        unit = read_unit(written.files.get(path, ''), where)
+        values = unit.get((section, option), ())
+        cpus = _read_cpus(' '.join(values), where) if values else None
+        yield CpuList(where, option, cpus, False)
+    where = written.folder + _IRQBALANCE
+    unit = read_unit(written.files.get(_IRQBALANCE, ''), where)
+    banned = None
+    for value in unit.get(('Service', 'Environment'), ()):
+        name, _, text = value.strip('"').partition('=')
+        if name == _BANNED:
+            banned = _read_cpus(text, where)
+    yield CpuList(where, _BANNED, banned, True)
+
+
+def _read_variable_lists(written: written_files.WrittenHost,
+                         ) -> Iterator[CpuList]:
+    """Read the lists of CPUs in variables of deployment tools."""
+    if written.find('nova_cell_compute_provider_config') is not None:
+        name = 'default_container_dimensions'
+        path, text = written.find(name) or (written.variables[-1].path, '')
+        match = re.search(r"'cpuset_cpus': '([^']*)'", str(text))
+        yield CpuList(path, f'{name}.cpuset_cpus',
+                      _read_cpus(match[1], path) if match else None, False)
+    if written.about is not None:
+        path, profile = written.need('edpm_tuned_profile')
+        name = 'edpm_tuned_isolated_cores'
+        isolated = written.find(name)
+        cpus = None
+        if isolated is not None and profile == _PARTITIONING:
+            cpus = _read_cpus(str(isolated[1]), f'{path}: {name}')
+        yield CpuList(path, f'{name} of the profile {_PARTITIONING}', cpus,
+                      True)
+
+
+def _read_functions(host: host_model.Host,
+                    written: written_files.WrittenHost) -> Functions:
+    """Read the virtual functions of the devices of a host."""
+    if written.about is not None:
+        return _read_stated(written.about)
+    where = written.folder + _UDEV
+    rules = _read_rules(written.files.get(_UDEV, ''), where)
+    counts: dict[str, int] = {}
+    guids: dict[str, int] = {}
+    for device in host.devices:
+        # The initramfs may have bound the driver, or it is bound later.
+        seen = {_find_count(rules, device.address, action, where)
+                for action in ('add', 'bind')}
+        if len(seen) > 1:
+            raise exception.InvalidInput(
+                where, f'creates virtual functions of {device.address} only '
+                'if its driver is bound at the right time (ACTION)')
+        for count in seen - {None}:
+            counts[device.address] = count or 0
+        event = {('ACTION', ''): 'add', ('SUBSYSTEM', ''): 'net',
+                 ('KERNELS', ''): device.address,
+                 ('ATTR', 'type'): _INFINIBAND}
+        command = _apply(rules, event).get(('RUN', ''))
+        if command is not None:
+            guids[device.address] = _read_guid_count(command, where)
+    _check_addresses(rules, host, where)
+    return Functions(where, counts, guids)
+
+
+def _check_addresses(rules: Iterable[Iterable[tuple[str, ...]]],
+                     host: host_model.Host, where: str) -> None:
+    """Check that each rule is for a device of the host."""
+    addresses = [device.address for device in host.devices]
+    for rule in rules:
+        for key, _, operator, value in rule:
+            if key not in ('KERNEL', 'KERNELS') or operator != '==':
+                continue
+            for each in value.split('|'):
+                if not fnmatch.filter(addresses, each):
+                    raise exception.InvalidInput(
+                        where, f'has a rule for {each}, which the host lacks')
+
+
+def _read_rules(text: str, where: str) -> list[list[tuple[str, ...]]]:
+    """Read rules of udev: key, attribute, operator and value of each term."""
+    rules = []
+    for line in text.replace('\\\n', '').splitlines():
+        own = line.strip()
+        if not own or own.startswith('#'):
+            continue
+        terms: list[tuple[str, ...]] = []
+        position = 0
+        while position < len(own):
+            match = _UDEV_TERM.match(own, position)
+            if match is None:
+                raise exception.InvalidInput(
+                    where, f'has a rule that udev refuses: {own[:60]!r}')
+            terms.append((match[1], match[2] or '', match[3], match[4]))
+            position = match.end()
+        rules.append(terms)
+    return rules
+
+
+def _apply(rules: Iterable[Iterable[tuple[str, ...]]],
+           event: Mapping[tuple[str, str], str],
+           ) -> dict[tuple[str, str], str]:
+    """Return what rules assign at an event; later ones replace earlier."""
+    found: dict[tuple[str, str], str] = {}
+    for rule in rules:
+        assigned = {}
+        for key, attribute, operator, value in rule:
+            if operator not in ('==', '!='):
+                assigned[key, attribute] = value
+                continue
+            given = event.get((key, attribute), '')
+            matches = any(fnmatch.fnmatchcase(given, each)
+                          for each in value.split('|'))
+            if matches != (operator == '=='):
+                break
+        else:
+            found.update(assigned)
+    return found
+
+
+def _find_count(rules: Iterable[Iterable[tuple[str, ...]]], address: str,
+                action: str, where: str) -> int | None:
+    """Find how many virtual functions a device gets at an event."""
+    event = {('ACTION', ''): action, ('SUBSYSTEM', ''): 'pci',
+             ('KERNEL', ''): address}
+    text = _apply(rules, event).get(_NUMVFS)
+    if text is None:
+        return None
+    count = words.read_whole(text)
+    if count is None:
+        raise exception.InvalidInput(
+            where, f'sets sriov_numvfs of {address} to {text!r}, which is no '
+            'number')
+    return count
+
+
+def _read_guid_count(command: str, where: str) -> int:
+    """Read for how many functions a rule sets GUIDs."""
+    try:
+        count = words.read_whole(shlex.split(command)[_GUID_COUNT])
+    except (ValueError, IndexError):
+        count = None
+    if count is None:
+        raise exception.InvalidInput(
+            where, 'sets GUIDs, but does not say of how many virtual '
+            'functions')
+    return count
+
+
+def _read_stated(about: written_files.WrittenText) -> Functions:
+    """Read the virtual functions that a file asks people for."""
+    lines = [line.removeprefix('#').strip() for line
+             in about.text.splitlines()]
+    counts = {}
+    _, found, rest = ' '.join(lines).partition(' of type sriov_pf: ')
+    if found:
+        for term in rest.removesuffix('.').split(','):
+            address, _, number = term.strip().partition(' ')
+            count = words.read_whole(number)
+            if count is None:
+                raise exception.InvalidInput(
+                    about.path, f'asks for virtual functions as {term!r}')
+            counts[address] = count
+    return Functions(about.path, counts, None)
+
+
+def _read_lines(text: str) -> Iterator[str]:
+    """Read the lines of a file that are not comments."""
+    for line in text.splitlines():
+        own = line.strip()
+        if own and own[0] not in '#;':
+            yield own
+
+
+def _read_sysctls(written: written_files.WrittenHost) -> Settings:
+    """Read the values of /proc/sys."""
+    found = {}
+    kayobe = written.find('sysctl_parameters')
+    if kayobe is not None:
+        path, text = kayobe
+        where = f'{path}: sysctl_parameters'
+        match = re.search(r'[|] combine[(]([{].*[}])[)]', str(text))
+        values = yaml_document.value(match[1], where) if match else {}
+        for name, value in values.items():
+            found[name] = str(value)
+        return Settings(where, found)
+    if written.about is not None:
+        path, settings = written.need('edpm_kernel_sysctl_extra_settings')
+        where = f'{path}: edpm_kernel_sysctl_extra_settings'
+        try:
+            for name, own in settings.items():
+                found[name] = str(own['value'])
+        except (AttributeError, KeyError, TypeError):
+            raise exception.InvalidInput(
+                where, 'is not a mapping of names to values') from None
+        return Settings(where, found)
+    for line in _read_lines(written.files.get(_SYSCTL, '')):
+        name, _, value = line.removeprefix('-').partition('=')
+        found[name.strip().replace('/', '.')] = value.strip()
+    return Settings(written.folder + _SYSCTL, found)
+
+
+def _read_modules(written: written_files.WrittenHost) -> Settings | None:
+    """Read the options of modules."""
+    if not written.files:
+        return None
+    found = {}
+    for line in _read_lines(written.files.get(_MODPROBE, '')):
+        terms = line.split()
+        if terms[0] != 'options' or len(terms) < 2:
+            raise exception.InvalidInput(
+                written.folder + _MODPROBE, f'has the line {line!r}')
+        for term in terms[2:]:
+            name, _, value = term.partition('=')
+            found[f'{terms[1]}.{name}'] = value
+    return Settings(written.folder + _MODPROBE, found)
+
+
+def _read_ksm(written: written_files.WrittenHost) -> Settings:
+    """Read what KSM does: 0 stops it, 1 starts it, 2 separates pages too."""
+    edpm = written.find('edpm_kernel_enable_ksm')
+    if edpm is not None:
+        return Settings(f'{edpm[0]}: edpm_kernel_enable_ksm',
+                        {KSM: '1' if edpm[1] else '2'})
+    where = written.folder + _TMPFILES
+    found = {}
+    for line in _read_lines(written.files.get(_TMPFILES, '')):
+        match = re.fullmatch(r'w!?\s+(/\S+)(?:\s+-){4}\s+(\S+)', line)
+        if match is None:
+            raise exception.InvalidInput(where, f'has the line {line!r}')
+        found[match[1]] = match[2]
+    return Settings(where, found)
+
+
+def _read_profiles(written: written_files.WrittenHost) -> Iterator[Settings]:
+    """Read the profiles of TuneD, whose files have the form of units."""
+    texts = {written.folder + path: text
+             for path, text in written.files.items()
+             if fnmatch.fnmatchcase(path, _TUNED)}
+    own = written.find('edpm_tuned_custom_profile')
+    if own is not None:
+        texts[f'{own[0]}: edpm_tuned_custom_profile'] = str(own[1])
+    for where, text in texts.items():
+        yield Settings(where, {
+            option: ' '.join(values) for (_, option), values
+            in read_unit(text, where).items() if option != 'summary'})
