@@ -26,7 +26,8 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
                                   '.sample_finished', go_down):
             found = self.decided('PASS', '--native', 'slurm:a1',
-                                 '--pairs', '10')
+                                 '--pairs', '10', '--bound',
+                                 'mops_total=0.9')
         self.assertEqual([], self.holders())
         self.cluster.wait_for_state('idle')
         opened = self.open_store()
