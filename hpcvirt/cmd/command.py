@@ -133,8 +133,13 @@ def sigterm_event() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def interrupting_sigterm() -> Iterator[None]:
-    """Let SIGTERM interrupt the command as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Let SIGTERM interrupt the command as Ctrl-C does, and only once."""
+    def interrupt(*_: object) -> NoReturn:
+        # timeout(1), for example, sends it twice, and the second one must not
+        # interrupt what cleans up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:

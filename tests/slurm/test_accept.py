@@ -6,6 +6,7 @@ import fixtures
 
 from hpcvirt.cmd.bench import progress
 from tests.functional import test_accept
+from tests.integration.cmd.host import test_accept as test_ends
 from tests.slurm import cluster
 
 
@@ -38,3 +39,14 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         jobs = self.cluster.call('squeue', '-h', '-t', 'all', '-w', 'a1',
                                  '-o', '%T').split()
         self.assertEqual(1, jobs.count('NODE_FAIL'), jobs)
+
+
+class AcceptEndsThroughSlurmTest(cluster.ClusterCase, test_ends.EndTest):
+    nodes = ('d1', 'd2')
+
+    def targets(self):
+        yield 'slurm:d1'
+
+    def tearDown(self):
+        self.cluster.wait_for_state('idle')
+        super().tearDown()

@@ -30,6 +30,7 @@ from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
+from hpcvirt.bench.run import target as targets
 
 #: The most pairs that are planned unless the user asks for more.
 MAX_USUAL_PAIRS = 40
@@ -65,6 +66,17 @@ class RunPlan:
     """The runs of one invocation, in their order."""
 
     runs: tuple[PlannedRun, ...]
+
+    @property
+    def targets(self) -> tuple[targets.Target, ...]:
+        """The machines of all jobs, each once."""
+        found: dict[tuple[str, str], targets.Target] = {}
+        for planned in self.runs:
+            for job in planned.all_jobs:
+                for target in job.targets:
+                    found.setdefault((target.place.name, target.directory),
+                                     target)
+        return tuple(found.values())
 
     @property
     def fingerprint(self) -> str:

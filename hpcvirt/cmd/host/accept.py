@@ -139,7 +139,13 @@ input, the cloud or the host cannot be used.
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
         from hpcvirt.acceptance import report
-        found = _accept(args, host, request)
+        try:
+            with command.interrupting_sigterm():
+                found = _accept(args, host, request)
+        except KeyboardInterrupt:
+            output.complain('hpcvirt: interrupted; finished samples are kept, '
+                            'and the same command continues')
+            raise
         kept = records.Records(args.data)
         plain = serialization.dump(found)
         text = report.render(found, args.data, kept.count_hosts())

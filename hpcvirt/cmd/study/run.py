@@ -106,8 +106,9 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
         if not args.apply:
             return command.CommandResult([case_plan.document(planned)], str)
         from hpcvirt.bench.report import text
-        judged = verdict.judge_result(
-            _measure(args, planned, chosen, settings))
+        with command.interrupting_sigterm():
+            measured = _measure(args, planned, chosen, settings)
+        judged = verdict.judge_result(measured)
         document = {**case_plan.document(planned),
                     **json.loads(json_format.dumps(judged))}
         return command.CommandResult(

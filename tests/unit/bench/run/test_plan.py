@@ -42,6 +42,13 @@ class MakeTest(unittest.TestCase):
              ('netpipe', 'warm'), ('netpipe', 'cold')],
             [(each.run.benchmark, each.run.launch) for each in runs])
 
+    def test_the_machines_of_both_sides_are_listed_once(self):
+        two = make(['stream', 'netpipe'], guests=[
+            plan_guest(), targets.guest('vm2')],
+            natives=[targets.native()] * 2)
+        self.assertEqual(['host', 'vm', 'vm2'],
+                         [target.place.name for target in two.targets])
+
     def test_native_jobs_come_first(self):
         (run,) = make().runs
         self.assertEqual(['host', 'vm'],
