@@ -113,17 +113,18 @@ def measure(make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan],
         return execute(make_plan(sides.pair(guests, natives)), store, shown)
 
 
-def execute(plan: plans.RunPlan, store: stores.Store,
-            shown: TimeLimit) -> str:
+def execute(plan: plans.RunPlan, store: stores.Store, shown: TimeLimit,
+            software: Sequence[str] = ('hpcvirt',)) -> str:
     """Execute a plan to its end; leave no job running, however it ends.
 
+    :param software: the distributions whose versions are stored
     :returns: the id of the result
     :raises TimeUp: at the time limit; finished samples are kept
     :raises Unreachable: if a machine does not answer
     """
     _end_left(plan, store)
     try:
-        return runner.execute(plan, store, runner.read_versions('hpcvirt'),
+        return runner.execute(plan, store, runner.read_versions(*software),
                               shown)
     except BaseException:
         if shown.result:
@@ -154,10 +155,9 @@ def _end_left(plan: plans.RunPlan, store: stores.Store) -> None:
         and store.find_process(entry.id) is None]
     left = []
     for _, result in store.results(unfinished):
-        for run in result.runs:
-            if (not hosts.isdisjoint(run.host.split(', '))
-                    or not names.isdisjoint(run.targets)):
-                left.append(run.id)
+        left += [run.id for run in result.runs
+                 if hosts.intersection(run.host.split(', '))
+                 or names.intersection(run.targets)]
     for target in plan.targets:
         _stop_runs(target, left)
 

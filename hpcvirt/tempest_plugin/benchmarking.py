@@ -17,6 +17,7 @@ from typing import Any
 from oslo_log import log
 
 from hpcvirt import exception
+from hpcvirt.acceptance import measurement
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
@@ -31,7 +32,6 @@ from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request
-from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target
@@ -170,9 +170,9 @@ def run(plan: plans.RunPlan, url: str | None,
     """
     store = stores.Store(url, data)
     try:
-        entry = runner.execute(
-            plan, store, runner.read_versions('hpcvirt', 'tempest'),
-            LogProgress())
+        entry = measurement.execute(
+            plan, store, measurement.TimeLimit(LogProgress()),
+            ('hpcvirt', 'tempest'))
         return entry, verdict.judge_result(store.result(entry))
     finally:
         store.close()
