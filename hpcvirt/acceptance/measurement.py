@@ -4,8 +4,8 @@
 
 The acceptance of a host, the case of a study and the Tempest plugin start
 instances in different ways. The rest is the same: wait until they answer, let
-them log in to each other, pair them with native targets, execute the plan, and
-stop running jobs at the time limit.
+them log in to each other, pair them with native targets, end what a process
+that was killed has left on them, execute the plan, and leave no job running.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import runner
+from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target as targets
@@ -112,24 +113,62 @@ def measure(make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan],
         return execute(make_plan(sides.pair(guests, natives)), store, shown)
 
 
-def execute(plan: plans.RunPlan, store: stores.Store,
-            shown: TimeLimit) -> str:
-    """Execute a plan to its end; stop its jobs at the time limit.
+def execute(plan: plans.RunPlan, store: stores.Store, shown: TimeLimit,
+            software: Sequence[str] = ('hpcvirt',)) -> str:
+    """Execute a plan to its end; leave no job running, however it ends.
 
+    :param software: the distributions whose versions are stored
     :returns: the id of the result
     :raises TimeUp: at the time limit; finished samples are kept
+    :raises Unreachable: if a machine does not answer
     """
+    _end_left(plan, store)
     try:
-        return runner.execute(plan, store, runner.read_versions('hpcvirt'),
+        return runner.execute(plan, store, runner.read_versions(*software),
                               shown)
-    except (TimeUp, KeyboardInterrupt):
-        begun = store.result(shown.result).runs if shown.result else ()
-        for run, planned in zip(begun, plan.runs, strict=False):
-            for job in planned.all_jobs:
-                with contextlib.suppress(exception.Unreachable):
-                    jobs.stop_run(job.target.place, run.id,
-                                  job.target.directory)
+    except BaseException:
+        if shown.result:
+            begun = [runner.name_run(shown.result, number)
+                     for number in range(len(plan.runs))]
+            for target in plan.targets:
+                try:
+                    _stop_runs(target, begun)
+                except exception.Unreachable as exc:
+                    shown.left_behind(f'jobs that may still run: {exc}')
         raise
+
+
+def _end_left(plan: plans.RunPlan, store: stores.Store) -> None:
+    """End the jobs that killed processes have left on the machines of a plan.
+
+    Those of the plan itself are continued.
+
+    :raises Unreachable: if a machine does not answer
+    """
+    hosts = set()
+    for planned in plan.runs:
+        hosts.update(planned.run.host.split(', '))
+    names = {target.named or target.place.name for target in plan.targets}
+    unfinished = [
+        entry for entry in store.entries()
+        if not entry.finished_at and entry.plan != plan.fingerprint
+        and store.find_process(entry.id) is None]
+    left = []
+    for _, result in store.results(unfinished):
+        left += [run.id for run in result.runs
+                 if hosts.intersection(run.host.split(', '))
+                 or names.intersection(run.targets)]
+    for target in plan.targets:
+        _stop_runs(target, left)
+
+
+def _stop_runs(target: targets.Target, run_ids: Sequence[str]) -> None:
+    """Stop the jobs of runs on a machine."""
+    if not run_ids:
+        return
+    place = executor.RetryingExecutor(target.place, sampler.CLEAN_S)
+    for run_id in jobs.find_runs(place, run_ids, target.directory):
+        jobs.stop_run(place, run_id, target.directory)
 
 
 @contextlib.contextmanager

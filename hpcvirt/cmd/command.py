@@ -36,7 +36,6 @@ from cliff import lister
 from cliff.formatters import base as formatters
 from cliff.formatters import commaseparated
 from cliff.formatters import json_format
-from cliff.formatters import table
 from cliff.formatters import value
 from cliff.formatters import yaml_format
 from stevedore import extension
@@ -45,11 +44,12 @@ from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt import words
 from hpcvirt.cmd import output
+from hpcvirt.cmd import table_format
 
 FORMATTERS: Mapping[str, type[formatters.ListFormatter]] = {
     'csv': commaseparated.CSVLister,
     'json': json_format.JSONFormatter,
-    'table': table.TableFormatter,
+    'table': table_format.TableFormatter,
     'value': value.ValueFormatter,
     'yaml': yaml_format.YAMLFormatter,
 }
@@ -59,7 +59,7 @@ FORMATTERS: Mapping[str, type[formatters.ListFormatter]] = {
 _USAGE_WIDTH = 72
 #: The titles that cliff gives to groups of options which all reports share.
 _FORMATTING = ('output formatters', 'csv formatter', 'json formatter',
-               'table formatter', 'value formatter', 'yaml formatter')
+               'value formatter', 'yaml formatter')
 
 
 class _HelpFormatter(argparse.HelpFormatter):
@@ -143,8 +143,13 @@ def sigterm_event() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def interrupting_sigterm() -> Iterator[None]:
-    """Let SIGTERM interrupt the command as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Let SIGTERM interrupt the command as Ctrl-C does, and only once."""
+    def interrupt(*_: object) -> NoReturn:
+        # timeout(1), for example, sends it twice, and the second one must not
+        # interrupt what cleans up.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:

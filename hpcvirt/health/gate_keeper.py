@@ -27,8 +27,8 @@ from hpcvirt.health import host_change
 from hpcvirt.model import quarantine
 
 _CHUNK = 65536
-#: How long a gate has to end by itself, after SIGTERM.
-_GRACE_S = 5.0
+#: How long a gate has after SIGTERM to stop its jobs on the host and to end.
+_GRACE_S = 30.0
 
 _PROGRAM = 'import sys; from hpcvirt.cmd import main; sys.exit(main.main())'
 

@@ -17,6 +17,7 @@ from typing import Any
 from oslo_log import log
 
 from hpcvirt import exception
+from hpcvirt.acceptance import measurement
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
@@ -28,18 +29,21 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import text
 from hpcvirt.bench.results import store as stores
+from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request
-from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import contract
 
 LOG = log.getLogger(__name__)
 
 NATIVE = '[hpcvirt]native'
 SETTINGS = '[hpcvirt]benchmark_settings'
+ADVICE = decidable.Advice('set [hpcvirt]benchmark_pairs to {}',
+                          'remove it from [hpcvirt]benchmarks')
 
 #: Samples of an MPI benchmark over several guests. They are not compared with
 #: native; the second shows how much the figures vary.
@@ -65,6 +69,19 @@ def requests(names: Iterable[str], settings: Iterable[str],
     return tuple(
         dataclasses.replace(wanted, definition=dataclasses.replace(
             wanted.definition, time_limit_s=limit_s)) for wanted in found)
+
+
+def check(wanted: Sequence[run_request.RunRequest],
+          flavors: Iterable[plan_document.FlavorSummary],
+          pair_count: int) -> None:
+    """Check, before any guest starts, that one of each flavor can pass.
+
+    :raises InvalidInput: if one cannot
+    """
+    for flavor in flavors:
+        decidable.check(decidable.foresee(
+            wanted, [decidable.Instances(flavor.name, flavor.vcpus, [''])],
+            record.Purpose.COMPARE, pair_count), ADVICE)
 
 
 def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
@@ -153,9 +170,9 @@ def run(plan: plans.RunPlan, url: str | None,
     """
     store = stores.Store(url, data)
     try:
-        entry = runner.execute(
-            plan, store, runner.read_versions('hpcvirt', 'tempest'),
-            LogProgress())
+        entry = measurement.execute(
+            plan, store, measurement.TimeLimit(LogProgress()),
+            ('hpcvirt', 'tempest'))
         return entry, verdict.judge_result(store.result(entry))
     finally:
         store.close()

@@ -99,7 +99,8 @@ of the guest.
     cfg.IntOpt('benchmark_pairs', default=16, min=5, max=1000, help="""
 The number of pairs of a native and a guest run, without warm-ups. More pairs
 show smaller differences. With 16, a guest passes that is as good as in the
-study that its bound comes from; with fewer than 10, none does.
+study that its bound comes from. With fewer than a guest needs to pass, which
+depends on the bounds, the test fails before it starts one.
 """),
     cfg.IntOpt('benchmark_time_limit', min=1, help="""
 The time limit in seconds of one run of a benchmark, natively or in the guest.

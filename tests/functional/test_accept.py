@@ -189,6 +189,13 @@ class AcceptTest(AcceptCase):
         self.assertIn('use --apply', out)
         self.assertEqual([], self.holders())
         self.assertFalse(self.data.exists())
+        # Nor is anything if no guest could pass.
+        commands.check_refused(
+            self, '15 pairs pass no guest; give --pairs 16',
+            self.accept('--apply', '--native', 'local', '--pairs', '15'))
+        self.assertEqual(([], (), []), (self.holders(), self.left(),
+                                        self.api.get_servers()))
+        self.assertFalse(self.data.exists())
         # A host that is in use is refused.
         self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
         status, out, err = self.accept('--apply')
@@ -199,19 +206,22 @@ class AcceptTest(AcceptCase):
     def test_periodic_a_slow_host_fails_and_stays_in_quarantine(self):
         self.placement_api.change_traits(self.provider(), acceptance.TRAITS)
         self.slow.touch()
-        found = self.decided('FAIL', '--native', 'local')
+        # Ten pairs are too few for the bound of the study.
+        native = ('--native', 'local', '--pairs', '10', '--bound',
+                  'mops_total=0.9')
+        found = self.decided('FAIL', *native)
         self.assertEqual({quarantine.TRAIT}, self.traits())
         self.assertEqual(['accept'], self.holders())
         (figure,) = found['verdict']['judgements']
         self.assertLess(figure['interval']['high'], 0.2)
         self.assertEqual(5, figure['launches'])
         self.slow.unlink()
-        found = self.decided('INCONCLUSIVE', '--native', 'local')
+        found = self.decided('INCONCLUSIVE', *native)
         (figure,) = found['verdict']['judgements']
         self.assertEqual(10, figure['launches'])
         self.assertEqual({quarantine.TRAIT}, self.traits())
-        found = self.decided('PASS', '--native', 'local', '--pairs', '10',
-                             '--repaired', 'the DIMM in slot 3')
+        found = self.decided('PASS', *native, '--repaired',
+                             'the DIMM in slot 3')
         self.assertEqual(set(acceptance.TRAITS), self.traits())
         self.assertEqual([], self.holders())
 

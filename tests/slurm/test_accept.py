@@ -6,6 +6,7 @@ import fixtures
 
 from hpcvirt.cmd.bench import progress
 from tests.functional import test_accept
+from tests.integration.cmd.host import test_accept as test_ends
 from tests.slurm import cluster
 
 
@@ -26,7 +27,8 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
                                   '.sample_finished', go_down):
             found = self.decided('PASS', '--native', 'slurm:a1',
-                                 '--pairs', '10')
+                                 '--pairs', '10', '--bound',
+                                 'mops_total=0.9')
         self.assertEqual([], self.holders())
         self.cluster.wait_for_state('idle')
         opened = self.open_store()
@@ -37,3 +39,14 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         jobs = self.cluster.call('squeue', '-h', '-t', 'all', '-w', 'a1',
                                  '-o', '%T').split()
         self.assertEqual(1, jobs.count('NODE_FAIL'), jobs)
+
+
+class AcceptEndsThroughSlurmTest(cluster.ClusterCase, test_ends.EndTest):
+    nodes = ('d1', 'd2')
+
+    def targets(self):
+        yield 'slurm:d1'
+
+    def tearDown(self):
+        self.cluster.wait_for_state('idle')
+        super().tearDown()

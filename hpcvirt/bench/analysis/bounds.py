@@ -126,7 +126,10 @@ def foresee(run: record.Run) -> dict[str, judgement.Bound]:
     else:
         found = {name: _make_overhead(percent, figure.direction)
                  for name, figure in names.items() if figure.primary}
-    return {**found, **run.bounds}
+    # The user may have bounded figures of other benchmarks.
+    known = {figure.name for figure in definition.metrics}
+    return {**found, **{name: bound for name, bound in run.bounds.items()
+                        if split(name)[0] in known}}
 
 
 def find_defaults(definition: definitions.Definition, metrics: Iterable[str],

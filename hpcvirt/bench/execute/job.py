@@ -177,6 +177,23 @@ class Stopped:
     ended: int = 0
 
 
+def find_runs(place: executor.Executor, run_ids: Sequence[str],
+              parent: str = '') -> tuple[str, ...]:
+    """Find the runs that have a directory on a machine.
+
+    :raises Unreachable: if the machine does not answer
+    """
+    paths = {job_scripts.make_path(parent, run_id): run_id
+             for run_id in run_ids}
+    done = place.run(['sh', '-c', job_scripts.FIND, 'find', *paths])
+    if done.status:
+        raise exception.Unreachable(
+            f'{place.name}: cannot find the directories of runs: '
+            + done.stderr.decode('utf-8', 'replace'))
+    found = done.stdout.decode('utf-8', 'surrogateescape').splitlines()
+    return tuple(paths[path] for path in found if path in paths)
+
+
 def stop_run(place: executor.Executor, run_id: str, parent: str = '',
              kept: Collection[int] = ()) -> Stopped:
     """Stop the jobs of a run on a machine, with all their processes.

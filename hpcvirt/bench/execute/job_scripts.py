@@ -266,6 +266,14 @@ done
 :
 """
 
+#: Prints those of the given directories that exist.
+FIND = RESOLVE + """
+for given; do
+  at=$(resolve "$given") || exit
+  [ ! -d "$at" ] || echo "$given"
+done
+"""
+
 #: Prints the names of the directories of jobs of this machine in the directory
 #: of a run. Other machines may have the same home.
 LIST = ENTER + """

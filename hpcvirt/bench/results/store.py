@@ -179,6 +179,10 @@ class Store:
         """
         return location.measure(str(self._raw), entry_id)
 
+    def find_process(self, entry_id: str) -> location.Process | None:
+        """Return the process that measures a result; None if there is none."""
+        return location.process(str(self._raw), entry_id)
+
     def raw_directory(self, run_id: str, position: int) -> pathlib.Path:
         """Return the directory of the raw outputs of a sample."""
         return self._raw / run_id / f'{position:04d}'

@@ -30,6 +30,7 @@ from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
+from hpcvirt.bench.run import target as targets
 
 #: The most pairs that are planned unless the user asks for more.
 MAX_USUAL_PAIRS = 40
@@ -67,6 +68,17 @@ class RunPlan:
     runs: tuple[PlannedRun, ...]
 
     @property
+    def targets(self) -> tuple[targets.Target, ...]:
+        """The machines of all jobs, each once."""
+        found: dict[tuple[str, str], targets.Target] = {}
+        for planned in self.runs:
+            for job in planned.all_jobs:
+                for target in job.targets:
+                    found.setdefault((target.place.name, target.directory),
+                                     target)
+        return tuple(found.values())
+
+    @property
     def fingerprint(self) -> str:
         """The digest of the plan, which identifies it when it is continued."""
         text = json.dumps([_identity(run) for run in self.runs],
@@ -79,7 +91,8 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
          shape: str = '', launch: str = '', of_launch: bool = False,
          relaunch: bool = False,
          bounds: Mapping[str, judgement.Bound] | None = None,
-         overhead_percent: float | None = None) -> RunPlan:
+         overhead_percent: float | None = None,
+         figures: int | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
     :param pair_count: samples of each side, besides ``warm_ups``; None for
@@ -95,6 +108,8 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
     :param bounds: bounds of the user, which take precedence
     :param overhead_percent: how much slower the guest may be in every other
         primary metric; None for the bounds of the benchmarks
+    :param figures: number of figures that are judged together, if further
+        plans are judged with this one
     :raises InvalidInput: for an unknown setting, for a guest that is too
         small, or if the launch needs reboots of a guest that has no rebooter
     :raises Unreachable: if a target does not answer
@@ -114,16 +129,31 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
         for request in wanted
         for state in launches(launch or request.launch or '', pairs, purpose,
                               of_launch=of_launch)]
-    figures = max(1, sum(len(all_bounds.foresee(each.run))
-                         for each in planned))
-    planned = [dataclasses.replace(each, run=dataclasses.replace(
-        each.run, planned_figures=figures)) for each in planned]
+    runs = set_counts([each.run for each in planned], pair_count, figures)
+    return RunPlan(tuple(
+        dataclasses.replace(each, run=run)
+        for each, run in zip(planned, runs, strict=True)))
+
+
+def set_counts(runs: Sequence[record.Run], pair_count: int | None,
+               figures: int | None = None) -> tuple[record.Run, ...]:
+    """Set the numbers of figures, pairs and controls of runs.
+
+    :param pair_count: None for :func:`find_least`
+    :param figures: number of figures that are judged together, None for those
+        of these runs
+    :raises InvalidInput: if more pairs are needed than are usual
+    """
+    if figures is None:
+        figures = max(1, sum(len(all_bounds.foresee(run)) for run in runs))
+    counted = [dataclasses.replace(run, planned_figures=figures)
+               for run in runs]
     count = pair_count or max(
-        (_choose_pairs(each.run) for each in planned),
+        (_choose_pairs(run) for run in counted),
         default=sample_pairs.MIN_PASS_PAIRS)
-    return RunPlan(tuple(dataclasses.replace(each, run=dataclasses.replace(
-        each.run, planned_pairs=count,
-        planned_controls=_controls(purpose, count))) for each in planned))
+    return tuple(dataclasses.replace(
+        run, planned_pairs=count,
+        planned_controls=_controls(run.purpose, count)) for run in counted)
 
 
 def _choose_pairs(run: record.Run) -> int:
@@ -163,29 +193,6 @@ def find_least(run: record.Run) -> int:
                 'a wider bound')
         least = max(least, pairs)
     return least
-
-
-def check_decidable(plan: RunPlan) -> None:
-    """Check that a good guest can pass each comparison of a plan.
-
-    :raises InvalidInput: if it cannot
-    """
-    for planned in plan.runs:
-        run = planned.run
-        if run.purpose is not record.Purpose.COMPARE:
-            continue
-        has_boots = run.relaunched or run.launch is record.Launch.COLD
-        if not has_boots and not run.of_launch:
-            raise exception.InvalidInput(
-                run.label, 'the guest cannot be rebooted, and one boot says '
-                'nothing about the next one; name the guest as server:NAME, '
-                'or give --this-launch to ask about this boot alone')
-        least = find_least(run)
-        if run.planned_pairs < least:
-            raise exception.InvalidInput(
-                run.label, f'{run.planned_pairs} pairs pass no guest; give '
-                f'--pairs {least}, or --no-verdict to measure without a '
-                'verdict')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,11 +299,22 @@ def _is_relaunched(pairs: Sequence[sides.Pair], purpose: record.Purpose,
 
 
 def _shape(request: requests.RunRequest, pairs: Sequence[sides.Pair]) -> str:
-    flavor = pairs[0].guest.flavor if len(pairs) == 1 else ''
-    instances = sides.instances(pairs)
-    if request.study is not None:
-        return instances or flavor
-    return flavor if len(pairs) == 1 else instances
+    return name_shape(request, len(pairs), sides.instances(pairs),
+                      pairs[0].guest.flavor)
+
+
+def name_shape(request: requests.RunRequest, count: int, instances: str,
+               flavor: str) -> str:
+    """Name the shape of the guests of a run.
+
+    :param count: number of guests
+    :param instances: instances x cores, empty if they differ
+    :param flavor: of a single guest
+    """
+    # A study counts the cores even of a single guest.
+    if count == 1 and (request.study is None or not instances):
+        return flavor
+    return instances
 
 
 def _identity(planned: PlannedRun) -> dict[str, Any]:

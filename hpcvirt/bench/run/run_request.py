@@ -112,31 +112,6 @@ def check_used(benchmarks: Sequence[definitions.Definition],
                 'none of the named benchmarks has it')
 
 
-def check_judged(benchmarks: Iterable[str]) -> None:
-    """Check that no benchmark lacks a bound.
-
-    :param benchmarks: the names of those without one
-    :raises InvalidInput: if there is any
-    """
-    names = ', '.join(dict.fromkeys(benchmarks))
-    if names:
-        raise exception.InvalidInput(
-            names, 'no figure has a bound; give --bound METRIC=RATIO or '
-            '--overhead PERCENT, or --no-verdict to measure without a verdict')
-
-
-def find_unbounded(benchmarks: Iterable[definitions.Definition],
-                   metrics: Iterable[str]) -> list[str]:
-    """Find the benchmarks that have no default bound, nor one of the user.
-
-    :param metrics: the metrics that the user gives bounds for
-    """
-    given = {bounds.split(metric)[0] for metric in metrics}
-    return [definition.name for definition in benchmarks
-            if not definition.bounds and given.isdisjoint(
-                figure.name for figure in definition.metrics)]
-
-
 def check_bounds(benchmarks: Iterable[definitions.Definition],
                  metrics: Iterable[str]) -> None:
     """Check that each metric with a bound is one of the benchmarks'.

@@ -120,7 +120,7 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     with store.measuring(entry.id):
         for number, planned in enumerate(plan.runs):
             store.add_run(entry.id, number, dataclasses.replace(
-                planned.run, id=f'{entry.id}-{number}',
+                planned.run, id=name_run(entry.id, number),
                 started_at=sampler.read_clock(), identity=identities[number],
                 subject=identity.subject(planned, identities[number]),
                 targets=tuple(dict.fromkeys(
@@ -138,6 +138,11 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     return entry.id
 
 
+def name_run(entry_id: str, number: int) -> str:
+    """Return the id of a run of a result."""
+    return f'{entry_id}-{number}'
+
+
 def _open(plan: plans.RunPlan, fresh: stores.Entry,
           identities: Sequence[Mapping[str, str]], store: stores.Store,
           software: Mapping[str, str], progress: Progress) -> stores.Entry:
@@ -153,11 +158,10 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
         if changed:
             progress.not_continued(entry, changed)
             # Jobs that still run would disturb the new result.
-            for run, planned in zip(begun, plan.runs, strict=False):
-                for job in planned.all_jobs:
-                    for target in job.targets:
-                        detached_jobs.stop_run(target.place, run.id,
-                                               target.directory)
+            for target in plan.targets:
+                for run in begun:
+                    detached_jobs.stop_run(target.place, run.id,
+                                           target.directory)
         return not changed
     entry = store.open_entry(fresh, software, fits)
     progress.opened(entry, continued=entry.id != fresh.id)

@@ -13,6 +13,7 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import prospects
 from hpcvirt.bench.report import text
+from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import sides
@@ -39,6 +40,10 @@ _NATIVE = '--native'
 _STOP = '--stop'
 _NATIVE_CPUS = '--native-cpus'
 _NO_VERDICT = '--no-verdict'
+_OTHERWISE = f'or {_NO_VERDICT} to measure without a verdict'
+_ADVICE = decidable.Advice(
+    f'give --pairs {{}}, {_OTHERWISE}',
+    f'give --bound METRIC=RATIO or --overhead PERCENT, {_OTHERWISE}')
 
 
 class RunBenchmarks(command.Report):
@@ -133,8 +138,8 @@ class RunBenchmarks(command.Report):
             overhead = bounds.read_overhead(args.overhead)
         is_judged = _needs_bounds(args)
         if is_judged and overhead is None:
-            requests.check_judged(
-                requests.find_unbounded(definitions, own_bounds))
+            decidable.check_bounded(
+                decidable.find_unbounded(definitions, own_bounds), _ADVICE)
         pairs = _pairs(args)
         if case:
             wanted = case.requests(sides.whole(pairs), settings)
@@ -143,11 +148,7 @@ class RunBenchmarks(command.Report):
                           launch=args.launch or '', of_launch=args.this_launch,
                           bounds=own_bounds, overhead_percent=overhead)
         if is_judged:
-            # A default bound may be for other conditions.
-            requests.check_judged(
-                planned.run.benchmark for planned in plan.runs
-                if not bounds.foresee(planned.run))
-            plans.check_decidable(plan)
+            decidable.check([planned.run for planned in plan.runs], _ADVICE)
         judged = verdict.judge_result(_measure(args, plan, pairs))
         status = verdict.exit_status(judged)
         if args.no_verdict and verdict.is_unbounded(judged):

@@ -4,6 +4,7 @@
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import json
 import shlex
@@ -20,6 +21,7 @@ from hpcvirt import serialization
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
+from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import sides
@@ -40,6 +42,20 @@ _MAX_MINUTES = 7 * 24 * 60
 _MAX_PAIRS = 1000
 #: Samples that are taken by default to compare a host with its class.
 _SAMPLES = 10
+_ADVICE = decidable.Advice('give --pairs {}', 'give --bound METRIC=RATIO')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    """What the arguments ask for.
+
+    :ivar figures: number of figures that are judged together
+    """
+
+    asked: 'acceptance.Acceptance'
+    wanted: tuple[requests.RunRequest, ...]
+    bounds: Mapping[str, judgement.Bound]
+    figures: int
 
 
 class AcceptHost(command.Report):
@@ -111,7 +127,8 @@ input, the cloud or the host cannot be used.
             from hpcvirt.acceptance import records
             from hpcvirt.cloud import accepted_host
         records.check_host(args.host)
-        asked, wanted, own_bounds = _read(args)
+        request = _read(args)
+        asked = request.asked
         host = None if args.quick else accepted_host.find(
             cloud_arguments.connect_quarantine(args), args.host,
             [part.flavor for part in asked.parts], args.image, args.network)
@@ -122,7 +139,13 @@ input, the cloud or the host cannot be used.
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
         from hpcvirt.acceptance import report
-        found = _accept(args, host, asked, wanted, own_bounds)
+        try:
+            with command.interrupting_sigterm():
+                found = _accept(args, host, request)
+        except KeyboardInterrupt:
+            output.complain('hpcvirt: interrupted; finished samples are kept, '
+                            'and the same command continues')
+            raise
         kept = records.Records(args.data)
         plain = serialization.dump(found)
         text = report.render(found, args.data, kept.count_hosts())
@@ -139,10 +162,7 @@ input, the cloud or the host cannot be used.
 
 def _accept(args: argparse.Namespace,
             host: 'accepted_host.AcceptedHost | None',
-            asked: 'acceptance.Acceptance',
-            wanted: Sequence[requests.RunRequest],
-            own_bounds: Mapping[str, judgement.Bound],
-            ) -> 'acceptance.Acceptance':
+            request: _Request) -> 'acceptance.Acceptance':
     """Accept the host, and return the acceptance with its result."""
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
@@ -150,7 +170,8 @@ def _accept(args: argparse.Namespace,
     from hpcvirt.cloud import benchmark_instances
     from hpcvirt.cmd.bench import progress
     where = args.gate or args.native
-    of_gate, gate_bounds = (wanted, own_bounds) if args.quick else (
+    wanted = request.wanted
+    of_gate, gate_bounds = (wanted, request.bounds) if args.quick else (
         requests.find(host_acceptance.GATE_BENCHMARKS, ()), {})
     with contextlib.closing(store_arguments.open_store(args)) as store:
         gate = host_acceptance.GateAcceptance(
@@ -161,15 +182,13 @@ def _accept(args: argparse.Namespace,
             if where else None,
             wanted=of_gate, bounds=gate_bounds)
         if host is None:
-            return gate.accept(asked)
+            return gate.accept(request.asked)
         client = host
 
         def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:
-            purpose = (record.Purpose.COMPARE if args.native
-                       else record.Purpose.UNPAIRED)
-            return plans.make(wanted, pairs, purpose, args.pairs,
+            return plans.make(wanted, pairs, _purpose(args), args.pairs,
                               launch=record.Launch.WARM, relaunch=True,
-                              bounds=own_bounds)
+                              bounds=request.bounds, figures=request.figures)
 
         def measure(ids: Sequence[str], flavor: str, key_file: str,
                     shown: measurement.TimeLimit) -> str:
@@ -189,12 +208,14 @@ def _accept(args: argparse.Namespace,
             **vars(gate), host=client, measure=measure, hold=hold,
             release=lambda: client.cloud.release(args.host, quarantine.ACCEPT),
             not_started=benchmark_instances.InstancesNotStarted,
-            complain=output.complain).accept(asked)
+            complain=output.complain).accept(request.asked)
 
 
-def _read(args: argparse.Namespace) -> tuple[
-        'acceptance.Acceptance', tuple[requests.RunRequest, ...],
-        dict[str, judgement.Bound]]:
+def _purpose(args: argparse.Namespace) -> record.Purpose:
+    return record.Purpose.COMPARE if args.native else record.Purpose.UNPAIRED
+
+
+def _read(args: argparse.Namespace) -> _Request:
     # These modules load all that plans a host.
     from hpcvirt.acceptance import acceptance
     from hpcvirt.acceptance import host_acceptance
@@ -217,11 +238,19 @@ def _read(args: argparse.Namespace) -> tuple[
     requests.check_used(definitions, settings, targets.SET)
     requests.check_bounds(definitions, own_bounds)
     parts: tuple[acceptance.AcceptancePart, ...] = ()
+    figures = 1
     if not args.quick:
         where = input_file.name(args.plan)
         plan = plan_document.load(serialization.json_value(
             input_file.content(args.plan, _MAX_BYTES), where), where)
         parts = acceptance.find_parts(plan, args.host, args.flavors, where)
+        cpus = {flavor.name: flavor.vcpus for flavor in plan.flavors}
+        foreseen = decidable.foresee(wanted, [
+            decidable.Instances(part.flavor, cpus[part.flavor],
+                                [args.host] * part.instances)
+            for part in parts], _purpose(args), args.pairs, own_bounds)
+        decidable.check(foreseen, _ADVICE)
+        figures = foreseen[0].planned_figures
         hosts.warn(item for item in plan.warnings if not item.subjects
                    or {args.host, *args.flavors} & {*item.subjects})
     if args.json_lines is not None:
@@ -240,7 +269,7 @@ def _read(args: argparse.Namespace) -> tuple[
         repaired=args.repaired,
         audit=(None if args.audit is None
                else audit.read_findings(args.audit)))
-    return asked, wanted, own_bounds
+    return _Request(asked, wanted, own_bounds, figures)
 
 
 def _command(args: argparse.Namespace) -> str:

@@ -17,9 +17,11 @@ from hpcvirt import printable
 from hpcvirt import words
 from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import location
+from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import sides
@@ -100,6 +102,10 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
             scaling.select_benchmarks(case, args.instead))
         settings = requests.read_settings(args.settings, targets.SET)
         requests.check_used(chosen.definitions, settings, targets.SET)
+        decidable.check(
+            _foresee(args, planned, chosen, settings), decidable.Advice(
+                'give --pairs {}', f'"hpcvirt bench run --study {study_.id}/'
+                f'{case.id} --no-verdict" measures without a verdict'))
         _check(args, max(1, case.guests.networks))
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(_steps(args, planned, chosen)))
@@ -108,8 +114,9 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
         if not args.apply:
             return command.CommandResult([case_plan.document(planned)], str)
         from hpcvirt.bench.report import text
-        judged = verdict.judge_result(
-            _measure(args, planned, chosen, settings))
+        with command.interrupting_sigterm():
+            measured = _measure(args, planned, chosen, settings)
+        judged = verdict.judge_result(measured)
         document = {**case_plan.document(planned),
                     **json.loads(json_format.dumps(judged))}
         return command.CommandResult(
@@ -138,6 +145,25 @@ def _plan_cases(study_: studies.Study,
                 if isinstance(each, case_plan.CasePlan)]
     return command.CommandResult(documents, lambda: '\n'.join(tables),
                                  status=int(not possible))
+
+
+def _foresee(args: argparse.Namespace, planned: case_plan.CasePlan,
+             chosen: study_case.StudyCase,
+             settings: Sequence[requests.Setting]) -> tuple[record.Run, ...]:
+    """Foresee the runs in the instances of a case."""
+    scaled = planned.scaled
+    together = sizing.Machine(scaled.guests * scaled.vcpus,
+                              scaled.guests * scaled.memory_mib)
+    return decidable.foresee(
+        chosen.requests(together, settings),
+        [decidable.Instances(planned.flavor.name, scaled.vcpus,
+                             _list_hosts(scaled))],
+        record.Purpose.COMPARE, args.pairs)
+
+
+def _list_hosts(scaled: scaling.ScaledCase) -> list[str]:
+    """List the host of each instance."""
+    return [host for host in scaled.hosts for _ in range(scaled.per_host)]
 
 
 def _check(args: argparse.Namespace, networks: int) -> None:
@@ -186,8 +212,7 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
         from hpcvirt.cloud import case_instances
         from hpcvirt.cmd.bench import progress
     name = f'{chosen.study.id}-{chosen.case.id}'.lower()
-    hosts = [host for host in planned.scaled.hosts
-             for _ in range(planned.scaled.per_host)]
+    hosts = _list_hosts(planned.scaled)
     instances = case_instances.find(
         cloud_arguments.connect(args), name, planned.flavor, hosts,
         args.image, args.networks, chosen.case.guests.device,

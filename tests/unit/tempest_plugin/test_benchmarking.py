@@ -11,6 +11,7 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import outcome as bench_outcome
 from hpcvirt.bench.model import record
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import benchmarking
 from hpcvirt.tempest_plugin import contract
 from tests.builders import places
@@ -37,6 +38,26 @@ class RequestsTest(unittest.TestCase):
     def test_the_benchmark_of_a_setting_is_named(self):
         self.assertRaises(exception.InvalidInput, benchmarking.requests,
                           ['hpcc'], ['N=300'], None)
+
+
+class CheckTest(unittest.TestCase):
+    """What no guest can pass is refused before one is started."""
+
+    def check(self, benchmark, pairs):
+        flavors = [plan_document.FlavorSummary(
+            name=name, vcpus=2, ram_mib=512, extra_specs={}, per_host={})
+            for name in ('hpc.1c', 'hpc.2c')]
+        benchmarking.check(
+            benchmarking.requests([benchmark], [], None), flavors, pairs)
+
+    def test_the_option_is_named(self):
+        for benchmark, pairs, said in (
+                ('hpcc', 7, 'set [hpcvirt]benchmark_pairs to 11'),
+                ('fio', 16, 'remove it from [hpcvirt]benchmarks')):
+            with self.assertRaises(exception.InvalidInput) as caught:
+                self.check(benchmark, pairs)
+            self.assertIn(said, str(caught.exception))
+        self.check('hpcc', 11)
 
 
 class NativeTest(unittest.TestCase):

@@ -85,16 +85,23 @@ class CompareTest(BenchmarkTestCase):
         super().skip_checks()
         cls.require('benchmarks', 'native')
 
+    @classmethod
+    def resource_setup(cls) -> None:
+        super().resource_setup()
+        cls.requests = benchmarking.requests(CONF.hpcvirt.benchmarks,
+                                             CONF.hpcvirt.benchmark_settings,
+                                             CONF.hpcvirt.benchmark_time_limit)
+        # A wrong number must not show after hours.
+        benchmarking.check(cls.requests, cls.plan_flavors,
+                           CONF.hpcvirt.benchmark_pairs)
+
     @decorators.attr(type='slow')
     @decorators.idempotent_id('5c5d1f0a-8c1c-4b0e-9a53-3d4f0f4cf0a7')
     def test_guests_are_within_their_bounds(self) -> None:
         """A guest of each flavor keeps its bounds, on its own host CPUs."""
-        requests = benchmarking.requests(CONF.hpcvirt.benchmarks,
-                                         CONF.hpcvirt.benchmark_settings,
-                                         CONF.hpcvirt.benchmark_time_limit)
         outcomes, texts = [], []
         for flavor in self.plan_flavors:
-            measured, text = self._measure(flavor, requests)
+            measured, text = self._measure(flavor)
             # Show the figures even if the test passes, or if a later flavor
             # cannot be measured.
             self.addDetail(f'verdict on {flavor.name}',
@@ -104,7 +111,7 @@ class CompareTest(BenchmarkTestCase):
         benchmarking.conclude(self, outcomes, '\n'.join(texts))
 
     def _measure(self, flavor: plan_document.FlavorSummary,
-                 requests: Any) -> tuple['benchmarking.TestOutcome', str]:
+                 ) -> tuple['benchmarking.TestOutcome', str]:
         server = self.start(flavor)
         guest = self.guest(server, flavor, self.ready(server))
         native = benchmarking.native(
@@ -114,7 +121,7 @@ class CompareTest(BenchmarkTestCase):
             CONF.hpcvirt.native_host_key)
         self.addCleanup(native.close)
         entry, result = benchmarking.run(
-            benchmarking.compare(guest, native, requests,
+            benchmarking.compare(guest, native, self.requests,
                                  CONF.hpcvirt.benchmark_pairs),
             CONF.hpcvirt.results_store, self.data)
         # A guest of the next flavor may need the whole host.

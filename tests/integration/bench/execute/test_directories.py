@@ -94,6 +94,16 @@ class JobDirectoryTest(unittest.TestCase):
             state = parent or f'{self.scratch}/home/.local/state/hpcvirt'
             self.assertEqual([], os.listdir(state))
 
+    def test_the_runs_that_left_something_are_found(self):
+        place = local.LocalExecutor()
+        for parent in ('', str(self.scratch / 'a disk')):
+            self.assertEqual((), job.find_runs(place, ['one'], parent))
+            made = job.Job(place, job_scripts.make_path(
+                parent, 'one') + '/0000.0')
+            made.prepare(['true'], {}, {})
+            self.assertEqual(('one',), job.find_runs(
+                place, ['two', 'one', 'on'], parent))
+
     def test_jobs_of_another_machine_with_this_home_are_left_alone(self):
         made, place = self.prepare('run-one/0000.0')
         made.start(0)

@@ -4,14 +4,21 @@
 
 import dataclasses
 import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
 
 import fixtures
 import testtools
 
+from hpcvirt import waiting
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
 from tests.builders import commands
 from tests.builders import folders
+from tests.integration.bench import ssh_server
 
 #: Prints the rate of a file, with another last digit each time.
 SCRIPT = """\
@@ -19,6 +26,114 @@ SCRIPT = """\
 read -r rate < '{rate}'
 echo "rate: $rate.$(pwd | cksum | cut -c 1-3)"
 """
+
+#: Starts a process that leaves its group, as mpirun does, and both go on as
+#: long as there is a file.
+ENDLESS = """\
+#!/bin/sh
+go_on() {{ while [ -e '{slow}' ]; do sleep 0.1; done; }}
+export slow='{slow}'
+setsid sh -c 'while [ -e "$slow" ]; do sleep 0.1; done' &
+go_on
+echo "rate: 1000.$(pwd | cksum | cut -c 1-3)"
+"""
+#: The command; guests of other tests may run here.
+ACCEPT = """\
+import sys
+from hpcvirt.acceptance import hardware
+from hpcvirt.cmd import main
+hardware.count_guests = lambda _: 0
+sys.exit(main.main(sys.argv[1:]))
+"""
+END_S = 60
+
+
+class EndTest(testtools.TestCase):
+    """However an acceptance ends, no benchmark runs on: real processes."""
+
+    def setUp(self):
+        super().setUp()
+        self.scratch = folders.make(self)
+        self.state = self.scratch / 'state'
+        self.useFixture(fixtures.EnvironmentVariable('XDG_STATE_HOME',
+                                                     str(self.state)))
+        self.slow = self.scratch / 'slow'
+        self.addCleanup(self.slow.unlink, missing_ok=True)
+        self.data = self.scratch / 'data'
+
+    def words(self, target, name='script'):
+        script = self.scratch / name
+        script.write_text(ENDLESS.format(slow=self.slow))
+        script.chmod(0o755)
+        return ['host', 'accept', 'n1', '--quick', '--gate', target,
+                '--host-key', 'accept-new', '--benchmarks', 'site-script',
+                '--set', f'script={script}', '--data', str(self.data),
+                '--format', 'json', '--apply']
+
+    def run_until_it_measures(self, target):
+        self.slow.touch()
+        process = subprocess.Popen(
+            [sys.executable, '-c', ACCEPT, *self.words(target)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        found = waiting.poll(self.list_running, lambda pids: len(pids) > 2,
+                             END_S, 0.05)
+        self.assertGreater(len(found), 2)
+        return process
+
+    def list_running(self):
+        """List the processes in the directories of runs."""
+        found = []
+        for process in pathlib.Path('/proc').glob('[0-9]*'):
+            try:
+                where = os.readlink(process / 'cwd')
+            except OSError:
+                continue
+            if where.startswith(f'{self.state}/hpcvirt/run-'):
+                found.append(process.name)
+        return found
+
+    def targets(self):
+        yield 'local'
+        with ssh_server.running() as server:
+            yield server.url
+
+    def test_a_signal_leaves_nothing(self):
+        for target in self.targets():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                process = self.run_until_it_measures(target)
+                process.send_signal(number)
+                if number == signal.SIGTERM:
+                    # As timeout(1) does.
+                    process.send_signal(number)
+                err = process.communicate(timeout=END_S)[1]
+                self.assertEqual(130, process.returncode, err)
+                self.assertIn('the same command continues', err)
+                self.assertEqual([], self.list_running())
+                self.assertEqual([], list(self.state.glob('hpcvirt/run-*')))
+
+    def test_the_next_acceptance_ends_what_a_killed_one_left(self):
+        for target in self.targets():
+            process = self.run_until_it_measures(target)
+            left = self.list_running()
+            process.kill()
+            process.wait()
+            # Another benchmark does not continue it.
+            words = self.words(target, 'other')
+            other = self.scratch / 'other'
+            lines = ['#!/bin/sh']
+            lines += [f'[ ! -e /proc/{pid}/cwd ] || exit 3' for pid in left]
+            lines += ['echo "rate: 1000.$(pwd | cksum | cut -c 1-3)"', '']
+            other.write_text('\n'.join(lines))
+            with fixtures.MonkeyPatch(
+                    'hpcvirt.acceptance.hardware.count_guests', lambda _: 0):
+                status, out, err = commands.run(*words)
+            self.assertEqual(1, status, err)
+            self.assertIn('peer hosts are known', json.loads(out)['reason'])
+            self.assertEqual([], self.list_running())
+            self.slow.unlink()
 
 
 class QuickTest(testtools.TestCase):
@@ -108,12 +223,17 @@ class QuickTest(testtools.TestCase):
         self.assertIn('could not be started', found['gate']['unable'][0])
 
     def test_a_time_limit_ends_it(self):
-        self.script.write_text('#!/bin/sh\nsleep 600\n')
+        pid = self.scratch / 'pid'
+        self.script.write_text(
+            f'#!/bin/sh\necho $$ > {pid}\nexec sleep 600\n')
         with fixtures.MonkeyPatch(
                 'hpcvirt.acceptance.host_acceptance._MINUTE_S', 1):
             status, found = self.accept('--time-limit', '2')
         self.assertEqual((1, 'INCONCLUSIVE'), (status, found['result']))
         self.assertIn('the time limit was reached', found['reason'])
+        # One that has ended has no working directory.
+        self.assertFalse(pathlib.Path('/proc', pid.read_text().strip(),
+                                      'cwd').exists())
 
     def test_guests_on_the_host_are_refused(self):
         self.useFixture(fixtures.MonkeyPatch(

@@ -42,6 +42,13 @@ class MakeTest(unittest.TestCase):
              ('netpipe', 'warm'), ('netpipe', 'cold')],
             [(each.run.benchmark, each.run.launch) for each in runs])
 
+    def test_the_machines_of_both_sides_are_listed_once(self):
+        two = make(['stream', 'netpipe'], guests=[
+            plan_guest(), targets.guest('vm2')],
+            natives=[targets.native()] * 2)
+        self.assertEqual(['host', 'vm', 'vm2'],
+                         [target.place.name for target in two.targets])
+
     def test_native_jobs_come_first(self):
         (run,) = make().runs
         self.assertEqual(['host', 'vm'],
@@ -111,52 +118,21 @@ class PairCountTest(unittest.TestCase):
         for pairs, names in ((11, ['stream'] * 6), (10, ['stream'] * 5)):
             self.assertEqual(pairs, self.count(names).planned_pairs)
 
+    def test_figures_of_further_plans_need_more_boots(self):
+        (run,) = (each.run for each in make(figures=4).runs)
+        self.assertEqual((4, 7), (run.planned_figures, len(boots.sizes(run))))
+
+    def test_bounds_of_other_benchmarks_are_no_figures(self):
+        runs = make(['stream', 'netpipe'], bounds={
+            'triad_mb_s': judgement.Bound(0.9),
+            'latency_us[1]': judgement.Bound(1.1)}).runs
+        self.assertEqual(make(['stream', 'netpipe']).runs[0].run
+                         .planned_figures, runs[0].run.planned_figures)
+
     def test_smaller_messages_are_fewer_figures(self):
         (planned,) = make(['osu-latency'], settings=[
             'osu=/opt/osu', 'max_size=64']).runs
         self.assertEqual(7, planned.run.planned_figures)
-
-
-class DecidableTest(unittest.TestCase):
-    """A plan that no guest can pass is refused before it begins."""
-
-    def check(self, **more):
-        plan.check_decidable(make(**more))
-
-    def test_a_usual_plan_begins(self):
-        self.check(pair_count=10)
-        self.check(pair_count=1, purpose=record.Purpose.AA)
-
-    def test_too_few_pairs_are_refused(self):
-        for pairs in (1, 9):
-            with self.assertRaisesRegex(
-                    exception.InvalidInput,
-                    f'{pairs} pairs pass no guest; give --pairs 10, or '
-                    '--no-verdict'):
-                self.check(pair_count=pairs)
-
-    def test_boots_count_and_not_pairs(self):
-        study = {'names': ['hpl'], 'settings': ['hpl=/opt/hpl']}
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    '15 pairs pass no guest; give --pairs 16'):
-            self.check(pair_count=15, **study)
-        self.check(pair_count=16, **study)
-        self.check(pair_count=10, of_launch=True, **study)
-
-    def test_a_case_without_a_launch_mode_is_measured_in_several_boots(self):
-        (wanted,) = run_request.find(['stream'], run_request.read_settings(
-            ['source=/opt/stream.c'], '--set'))
-        made = plan.make([wanted], sides.pair([plan_guest()],
-                                              [targets.native()]), COMPARE, 10)
-        self.assertTrue(made.runs[0].run.relaunched)
-        plan.check_decidable(made)
-
-    def test_one_boot_says_nothing_unless_it_is_asked_about(self):
-        machine = [targets.guest('ssh://vm')]
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    'cannot be rebooted.*--this-launch'):
-            self.check(pair_count=10, guests=machine)
-        self.check(pair_count=10, guests=machine, of_launch=True)
 
 
 class LaunchesTest(unittest.TestCase):

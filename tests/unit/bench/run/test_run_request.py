@@ -57,21 +57,6 @@ class SettingsOfTest(unittest.TestCase):
         with self.assertRaisesRegex(exception.InvalidInput, '--set class'):
             run_request.check_used(definitions[:1], settings, SET)
 
-    def test_benchmarks_without_a_bound_are_found(self):
-        found = {name for name in catalogue.names()
-                 if run_request.find_unbounded([catalogue.get(name)], ())}
-        self.assertLessEqual({'fio', 'ior', 'hpcg', 'site-script'}, found)
-        self.assertNotIn('hpcc', found)
-        definitions = [catalogue.get('ior'), catalogue.get('osu-alltoall')]
-        self.assertEqual(['osu-alltoall'], run_request.find_unbounded(
-            definitions, ['read_mib_s']))
-        self.assertEqual([], run_request.find_unbounded(
-            definitions, ['read_mib_s', 'latency_us[8]']))
-        run_request.check_judged([])
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    'ior: no figure has a bound; give'):
-            run_request.check_judged(['ior', 'ior'])
-
     def test_a_bound_is_for_a_metric_of_a_benchmark(self):
         definitions = [catalogue.get(name) for name in ('stream',
                                                         'osu-latency')]

@@ -53,6 +53,24 @@ class AcceptTest(testtools.TestCase):
                 (['--plan', str(self.scratch / 'nothing')], 'nothing')):
             self.assert_refused(words, *options)
 
+    def test_a_measurement_that_passes_nothing_does_not_begin(self):
+        native = ['--native', 'ssh://n1']
+        for words, said in (
+                ([*native, '--pairs', '5'],
+                 'hpcc mpi 2x1 warm: 5 pairs pass no guest; give --pairs 11'),
+                (['--pairs', '4'],
+                 '4 samples pass no host; give --pairs 5'),
+                ([*native, '--benchmarks', 'fio'],
+                 'fio: no figure has a bound; give --bound METRIC=RATIO'),
+                (['--benchmarks', 'fio'],
+                 'fio: no figure has a bound; give --bound METRIC=RATIO')):
+            self.assert_refused(said, *words)
+        # These get as far as the cloud.
+        for words in ([*native, '--pairs', '11'], ['--pairs', '5'], native,
+                      ['--benchmarks', 'fio', '--bound',
+                       'write_mb_s=0.9']):
+            self.assert_refused('Cloud none was not found', *words)
+
     def test_what_is_missing_is_named(self):
         given = {'--flavor': 'a', '--plan': self.plan, '--image': 'i',
                  '--network': 'n'}

@@ -167,9 +167,9 @@ class RowsTest(unittest.TestCase):
         self.assertEqual('"Id","Socket"\n0,0\n', run(
             BOX, '-f', 'csv', '-c', 'id', '-c', 'socket')[1])
 
-    def test_a_table_of_chosen_columns_is_that_of_cliff(self) -> None:
-        self.assertEqual('+----+\n| Id |\n+----+\n|  0 |\n+----+\n', run(
-            BOX, '-c', 'id')[1])
+    def test_a_table_of_chosen_columns_is_drawn_as_all_tables(self) -> None:
+        self.assertEqual('Id  Socket\n--- ------\n 0       0\n', run(
+            BOX, '-c', 'id', '-c', 'socket')[1])
 
     def test_a_wrong_column_or_format_names_the_nearest(self) -> None:
         for words, nearest in ((('-c', 'memry_mib'), 'Memory Mib'),

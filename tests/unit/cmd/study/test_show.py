@@ -220,6 +220,21 @@ class RunTest(StudyCase):
         self.assertEqual((1, ''), (status, err))
         self.assertIn('needs SMT', out)
 
+    def test_a_case_that_no_guest_can_pass_is_refused(self):
+        words = ('run', 'S4', PLAIN, *CASE, '--pairs', '15')
+        for more in ((), ('--apply', '--image', 'i', '--network', 'n',
+                          '--data', str(self.folder / 'data'))):
+            self.assert_unusable('15 pairs pass no guest; give --pairs 16',
+                                 *words, *more)
+        self.assertEqual([], list(self.folder.iterdir()))
+        self.assertEqual(0, self.call(*words, '--pairs', '16')[0])
+
+    def test_a_case_without_a_bound_is_refused(self):
+        self.assert_unusable(
+            'osu-allreduce, osu-alltoall: no figure has a bound; "hpcvirt '
+            'bench run --study S5/collectives --no-verdict" measures', 'run',
+            'S5', f'n1={PLAIN}', f'n2={PLAIN}', '--case', 'collectives')
+
     def test_what_cannot_be_used_is_named(self):
         for what, *words in (
                 ('needs --case', '--apply'), ('no case', '--case', 'sriov'),
