@@ -86,6 +86,8 @@ class Server:
         make_key(self.folder / 'id', 'ecdsa')
         self.login = {name: os.environ[name] for name in LOGIN
                       if name in os.environ}
+        # bash then reads no .bashrc, which may take long.
+        self.login['SHLVL'] = '1'
         self.more = ''
         with socket.create_server(('127.0.0.1', 0)) as free:
             self.port = free.getsockname()[1]

@@ -182,6 +182,7 @@ class SSHExecutorTest(executor_tests.ExecutorTests, SSHTestCase):
         home = self.make_scratch()
         (home / '.bashrc').write_text('set -x; echo hello; echo you >&2\n')
         self.server.login['HOME'] = str(home)
+        del self.server.login['SHLVL']
         self.server.start()
         done = self.place.run(['sh', '-c', 'echo out; echo err >&2'])
         self.assertEqual((b'out\n', b'err\n'), (done.stdout, done.stderr))
