@@ -26,6 +26,7 @@ from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt import yaml_document
 from hpcvirt.deployment import written_files
+from hpcvirt.model import command_line
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 
@@ -63,7 +64,6 @@ _HOST_PARAMETERS = ('irqaffinity',)
 READ_ALONE = frozenset({'hugepagesz', 'hugepages', *_GUEST_PARAMETERS,
                         *_HOST_PARAMETERS})
 
-_WORD = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
 _NODE_PAGES = re.compile(r'/sys/devices/system/node/node([0-9]{1,9})/hugepages'
                          r'/hugepages-([0-9]{1,12})kB/nr_hugepages')
 _UDEV_TERM = re.compile(r'\s*([A-Z]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*'
@@ -216,12 +216,10 @@ def _read_grub(text: str, where: str) -> str:
 
 
 def _split(text: str) -> list[tuple[str, str]]:
-    """Divide a command line; quotes hold spaces, and after -- is for init."""
+    """Divide a command line into names and values."""
     found = []
-    for word in _WORD.findall(text):
-        if word == '--':
-            break
-        name, _, value = word.replace('"', '').partition('=')
+    for word in command_line.split(text):
+        name, _, value = word.partition('=')
         found.append((name.replace('-', '_'), value))
     return found
 

@@ -4,7 +4,6 @@
 
 import dataclasses
 import re
-import shlex
 from collections.abc import Iterator
 
 from hpcvirt import printable
@@ -14,6 +13,7 @@ from hpcvirt.audit.reading.files import Fact
 from hpcvirt.audit.reading.files import FactGroup
 from hpcvirt.audit.reading.files import Files
 from hpcvirt.flavors import kernel_settings
+from hpcvirt.model import command_line
 from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
 
@@ -81,13 +81,7 @@ class Program:
 
 
 def _command_line(files: Files) -> tuple[str, ...]:
-    """Divide the parameters; quotes hold spaces, and after -- is for init."""
-    text = files.need('proc/cmdline')
-    try:
-        words = shlex.split(text)
-    except ValueError:  # a quote without an end
-        words = text.split()
-    return tuple(words[:words.index('--')] if '--' in words else words)
+    return command_line.split(files.need('proc/cmdline'))
 
 
 def _has_kvm(files: Files) -> bool:
