@@ -28,7 +28,7 @@ class RanksTest(run_case.RunCase):
         ssh.chmod(0o755)
         for server in (self.server, self.other):
             server.login['PATH'] = f'{ssh.parent}:{os.environ["PATH"]}'
-            server.start()
+            server.write()
 
     def program(self, name, output):
         program = self.scratch / name

@@ -18,7 +18,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from tests.builders import ports
 from tests.system.pages import check as page_check
 
 #: The programs that build and boot the image.
@@ -200,7 +200,7 @@ def check_damaged(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
 def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
                state: pathlib.Path) -> dict[str, Any]:
     """Measure an emulated guest that is killed once: FAIL, far from native."""
-    port = _free_port()
+    [port] = ports.find_ports(1)
     where = _boot(image, state, port)
     progress.step('booted the guest')
     # "boot" records the host key of the guest.
@@ -264,12 +264,6 @@ def _boot(image: str, state: pathlib.Path, port: int) -> str:
         [str(SCRIPTS / 'boot'), image, str(state), str(port)], check=True,
         stdout=subprocess.PIPE, text=True, env={**os.environ, 'ACCEL': 'tcg'})
     return done.stdout.strip()
-
-
-def _free_port() -> int:
-    with socket.create_server(('127.0.0.1', 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 if __name__ == '__main__':

@@ -3,6 +3,10 @@
 """A real sshd, to which the user of the tests logs in with a key.
 
 The client reads a configuration of the tests instead of that of the user.
+
+sshd does not listen itself: the tests do, and start one for each connection,
+as inetd does. The port then stays that of the server while it starts again;
+otherwise a test in another process could get it meanwhile.
 """
 
 import contextlib
@@ -15,11 +19,11 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from unittest import mock
 
 from hpcvirt import process_tree
-from hpcvirt import waiting
 from tests.integration import program_tests
 
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -33,9 +37,7 @@ SSHD = shutil.which('sshd', path=f'{os.environ["PATH"]}:/usr/sbin')
 CONFINED = pathlib.Path('/run/sshd')
 
 CONFIGURATION = """\
-ListenAddress 127.0.0.1:{port}
 HostKey {folder}/{host_key}
-PidFile none
 AuthorizedKeysFile {folder}/id.pub
 AuthenticationMethods publickey
 StrictModes no
@@ -67,8 +69,8 @@ class Server:
     :ivar url: what :meth:`SSHExecutor.from_url` takes
     :ivar configuration: the file that the client reads
     :ivar known: the file of known keys in it
-    :ivar login: variables that a login gets, from the next start on
-    :ivar more: further lines of its configuration, from the next start on
+    :ivar login: variables that a login gets, once they are written
+    :ivar more: further lines of its configuration, once they are written
     """
 
     def __init__(self) -> None:
@@ -89,48 +91,48 @@ class Server:
         # bash then reads no .bashrc, which may take long.
         self.login['SHLVL'] = '1'
         self.more = ''
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            self.port = free.getsockname()[1]
+        self._count = 0
+        self.show_new_key('ed25519')
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._socket = socket.create_server(('127.0.0.1', 0), backlog=64)
+        self.port = self._socket.getsockname()[1]
         self.url = (f'ssh://{USER}@127.0.0.1:{self.port}?'
                     f'key={self.folder}/id')
-        self._count = 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._earlier: tuple[int, ...] = ()
-        self.show_new_key('ed25519')
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     def show_new_key(self, kind: str) -> None:
         """Show another host key from the next connection on."""
         self._count += 1
         path = self.folder / f'host{self._count}'
         self.host_key = make_key(path, kind)
-        self.start()
+        self.write()
 
-    def start(self) -> None:
-        """Start again; connections stay."""
-        self._stop()
+    def write(self) -> None:
+        """Write the configuration, which the next connection gets."""
         login = shlex.join(f'{name}={value}'
                            for name, value in self.login.items())
         path = self.folder / 'sshd_config'
         path.write_text(CONFIGURATION.format(
-            folder=self.folder, port=self.port, login=login.replace("'", '"'),
+            folder=self.folder, login=login.replace("'", '"'),
             host_key=f'host{self._count}',
             secrets=' '.join(program_tests.SECRETS)) + self.more)
-        self._process = subprocess.Popen(
-            [SSHD, '-D', '-e', '-f', path],
-            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if not waiting.poll(self._listens, bool, 10, 0.01):
-            raise RuntimeError('sshd does not start')
 
-    def _listens(self) -> bool:
-        with socket.socket() as client:
-            return client.connect_ex(('127.0.0.1', self.port)) == 0
-
-    def _stop(self) -> None:
-        if self._process is not None:
-            self._earlier = self._list_connections()
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+    def _serve(self) -> None:
+        """Start an sshd for each connection until the server is closed."""
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                # One that has ended must not be taken for a later process.
+                self._started = [process for process in self._started
+                                 if process.poll() is None]
+                self._started.append(subprocess.Popen(
+                    [SSHD, '-i', '-e', '-f', self.folder / 'sshd_config'],
+                    stdin=connection, stdout=connection,
+                    stderr=subprocess.DEVNULL))
 
     def _list_connections(self) -> tuple[int, ...]:
         """List the processes of sshd that have connections.
@@ -138,25 +140,33 @@ class Server:
         One of another user than root has a child for its session.
         """
         table = list(process_tree.read_table())
-        found = list(self._earlier)
-        parents = {process.pid for process in filter(None, [self._process])}
+        found: list[int] = []
+        parents = {process.pid for process in self._started
+                   if process.poll() is None}
         while parents:
-            children = {entry.process.pid for entry in table
-                        if entry.parent in parents}
-            parents = {pid for pid in children if _is_sshd(pid)}
+            parents = set(filter(_is_sshd, parents))
             found += parents
+            parents = {entry.process.pid for entry in table
+                       if entry.parent in parents}
         return tuple(found)
 
     def cut(self) -> None:
         """Break every connection, as a failing network does."""
-        for pid in filter(_is_sshd, self._list_connections()):
+        for pid in self._list_connections():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._earlier = ()
 
     def close(self) -> None:
+        """Refuse connections, and break those that there are."""
+        # What waits in accept() does not notice that its socket is closed.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._socket.close()
         self.cut()
-        self._stop()
+        for process in self._started:
+            process.kill()
+            process.wait()
         self._directory.cleanup()
 
 

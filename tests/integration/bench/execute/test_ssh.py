@@ -183,7 +183,7 @@ class SSHExecutorTest(executor_tests.ExecutorTests, SSHTestCase):
         (home / '.bashrc').write_text('set -x; echo hello; echo you >&2\n')
         self.server.login['HOME'] = str(home)
         del self.server.login['SHLVL']
-        self.server.start()
+        self.server.write()
         done = self.place.run(['sh', '-c', 'echo out; echo err >&2'])
         self.assertEqual((b'out\n', b'err\n'), (done.stdout, done.stderr))
 
@@ -445,7 +445,7 @@ class ConfigurationTest(SSHTestCase):
 
     def test_a_server_that_allows_no_shared_login_is_named(self):
         self.server.more = 'MaxSessions 1\n'
-        self.server.start()
+        self.server.write()
         self.assertRaisesRegex(exception.Unreachable, 'MaxSessions',
                                self.place.run, ['true'])
 

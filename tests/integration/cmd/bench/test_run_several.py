@@ -226,7 +226,7 @@ class SpanTest(run_case.RunCase):
             os.environ, PATH=f'{mpi}:{os.environ["PATH"]}'))
         for server in (self.server, self.other):
             server.login['PATH'] = f'{ssh}:{os.environ["PATH"]}'
-            server.start()
+            server.write()
         self.enterContext(unittest.mock.patch.object(
             catalogue, 'get', self.with_a_file))
 
@@ -328,7 +328,7 @@ class PairTest(run_case.RunCase):
         (bin_ / 'ssh').chmod(0o755)
         for server in (self.server, self.other):
             server.login['PATH'] = f'{bin_}:{os.environ["PATH"]}'
-            server.start()
+            server.write()
 
     def words(self, *more):
         where = ['--where', self.other.url] if '--alone' not in more else []

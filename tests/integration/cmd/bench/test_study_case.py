@@ -42,7 +42,7 @@ class RunStudyTest(run_case.RunCase):
         self.enterContext(mock.patch.dict(os.environ, {
             'PATH': f'{programs}:{os.environ["PATH"]}'}))
         self.server.login['PATH'] = os.environ['PATH']
-        self.server.start()
+        self.server.write()
 
     def measure(self, *words):
         return self.run_(

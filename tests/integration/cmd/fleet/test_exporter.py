@@ -8,7 +8,6 @@ import http.client
 import io
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import exporter
 from tests.builders import commands
 from tests.builders import folders
+from tests.builders import ports
 from tests.integration.cmd.fleet import test_serve
 
 SOME = '# TYPE figure gauge\nfigure{host="n1"} 3.0\n'
@@ -140,8 +140,7 @@ class FleetReaderTest(unittest.TestCase):
         self.prepare(SOME + '# a comment\n' * 1000)
         reader = self.reader()
         self.read(reader)
-        with socket.create_server(('127.0.0.1', 0)) as free:
-            port = free.getsockname()[1]
+        [port] = ports.find_ports(1)
         with (contextlib.redirect_stdout(io.StringIO()),
               exporter.run_server(reader.answer, ('127.0.0.1', port))):
             answers = []
