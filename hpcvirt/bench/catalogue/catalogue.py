@@ -29,6 +29,7 @@ from hpcvirt import yaml_document
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import folders
 from hpcvirt.bench.model import line_pattern
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 
 #: Family, which is named after its parser, to its aliases.
@@ -237,7 +238,7 @@ def _substitute(value: Any, words: Mapping[str, Any]) -> Any:
     return _WORD.sub(lambda match: str(_substitute(match[0], words)), value)
 
 
-def metrics(benchmark: str) -> dict[str, definitions.MetricDefinition]:
+def metrics(benchmark: str) -> dict[str, metric_definition.MetricDefinition]:
     """Return the metrics of a benchmark or a family by name.
 
     :returns: empty if there is no definition
@@ -338,7 +339,7 @@ def _line_faults(definition: definitions.Definition) -> Iterator[str]:
 
 
 def _bound_faults(bound: definitions.BoundRule,
-                  figure: definitions.MetricDefinition, *,
+                  figure: metric_definition.MetricDefinition, *,
                   of_site: bool) -> Iterator[str]:
     up = figure.direction is outcome.Direction.UP
     given = [kind for kind in ('at_least', 'at_most', 'slowdown_at_most')

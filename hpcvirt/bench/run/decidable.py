@@ -17,6 +17,7 @@ from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -132,7 +133,7 @@ def find_unbounded(benchmarks: Iterable[definitions.Definition],
 
     :param metrics: the metrics that the user gives bounds for
     """
-    given = {all_bounds.split(metric)[0] for metric in metrics}
+    given = {metric_definition.split(metric)[0] for metric in metrics}
     return [definition.name for definition in benchmarks
             if not definition.bounds and given.isdisjoint(
                 figure.name for figure in definition.metrics)]

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 
 
@@ -121,7 +121,7 @@ def check_bounds(benchmarks: Iterable[definitions.Definition],
     known = {figure.name: None for definition in benchmarks
              for figure in definition.metrics}
     for metric in metrics:
-        if bounds.split(metric)[0] not in known:
+        if metric_definition.split(metric)[0] not in known:
             raise exception.InvalidInput(
                 f'--bound {metric}', 'none of the named benchmarks has this '
                 f'metric; they have {", ".join(known)}')

@@ -3,10 +3,10 @@
 import testtools
 
 from hpcvirt import exception
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import parser
 from tests.builders import defined
@@ -170,7 +170,7 @@ class TestDefinitions(testtools.TestCase):
         for name, raw, expect in test_parser.GOOD:
             outcome = parser.parse(name, raw, expect)
             for metric, measured in outcome.metrics.items():
-                plain, size = bounds.split(metric)
+                plain, size = metric_definition.split(metric)
                 described = [
                     figure for definition in catalogue.all_definitions()
                     if definition.parser == name
