@@ -31,6 +31,7 @@ from hpcvirt.bench.catalogue import folders
 from hpcvirt.bench.model import line_pattern
 from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import output_format
 
 #: Family, which is named after its parser, to its aliases.
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -64,9 +65,12 @@ class OutputSource:
         return {} if self.definition is None else self.definition.expect
 
     @property
-    def lines(self) -> line_pattern.LineRules | None:
-        """The lines of the output, if the definition describes them."""
-        return None if self.definition is None else self.definition.lines
+    def output_format(self) -> output_format.OutputFormat:
+        """How the output is read, and what its figures mean."""
+        if self.definition is not None:
+            return self.definition.output_format
+        return output_format.OutputFormat(
+            self.name, self.parser, tuple(metrics(self.name).values()))
 
 
 def find(text: str) -> tuple[definitions.Definition, str | None]:

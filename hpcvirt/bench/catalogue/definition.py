@@ -21,6 +21,7 @@ from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import line_pattern
 from hpcvirt.bench.model import metric_definition
+from hpcvirt.bench.model import output_format
 
 #: ``{N}`` in a command, an input file or an expectation.
 PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
@@ -230,10 +231,14 @@ class Definition:
         if self.parser != PATTERN:
             return None
         return line_pattern.LineRules(
-            {figure.name: line_pattern.FigureLine(
-                figure.pattern, figure.unit, figure.direction)
-             for figure in self.metrics},
+            {figure.name: figure.pattern for figure in self.metrics},
             self.echo_patterns, self.required_lines, self.forbidden_lines)
+
+    @property
+    def output_format(self) -> output_format.OutputFormat:
+        """How the output is read, and what its figures mean."""
+        return output_format.OutputFormat(self.name, self.parser,
+                                          self.metrics, self.lines)
 
     def variant(self, name: str | None = None) -> Variant:
         """Return a variant by name, or the first if no name is given.

@@ -9,7 +9,6 @@ mean time, its deviation and the number of samples. The time is one-way.
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
@@ -47,7 +46,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
 
 
 def _row(size: int, bandwidth: str, seconds: str | None,
-         deviation: str) -> dict[str, outcome.Metric]:
+         deviation: str) -> dict[str, float]:
     name = f'bandwidth_mb_s[{size}]'
     rate = reading.real(bandwidth, name)
     found = {}
@@ -56,7 +55,7 @@ def _row(size: int, bandwidth: str, seconds: str | None,
         what = f'the deviation at {size} bytes'
         reading.require(reading.real(deviation, what) >= 0,
                         f'{what} is below 0')
-        found[f'latency_us[{size}]'] = reading.duration(mean_s * 1e6, 'us')
+        found[f'latency_us[{size}]'] = mean_s * 1e6
         # The rate has two decimals: a slow network can have 0.00 MB/s.
         reading.require(
             not size or abs(size / mean_s / 1e6 - rate) <= 0.006 + 1e-4 * rate,
@@ -64,5 +63,5 @@ def _row(size: int, bandwidth: str, seconds: str | None,
     reading.require(rate > 0 or (found and not rate),
                     f'{name} is {bandwidth}')
     if rate:
-        found[name] = reading.rate(rate, 'MB/s')
+        found[name] = rate
     return found

@@ -107,8 +107,7 @@ def collect(path: str, side: record.Side, benchmark: str | None,
     source = catalogue.output_source(benchmark)
     raws = itertools.chain((raw,), (read_raw(str(file)) for file in others))
     return (SideOutputs(source.name, '', tuple(
-        parser.parse(source.parser, raw, {**source.expect, **expect},
-                     where=source.name, lines=source.lines)
+        parser.parse(source.output_format, raw, {**source.expect, **expect})
         for raw in raws)),)
 
 
