@@ -38,8 +38,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         'a thread is missing, or its mean is not between least and most')
     _, means, most = zip(*threads.values(), strict=True)
     return reading.Reading(
-        {'mean_us': reading.duration(statistics.fmean(means), 'us'),
-         'max_us': reading.duration(max(most), 'us')},
+        {'mean_us': statistics.fmean(means), 'max_us': max(most)},
         {'threads': str(len(threads))},
         remarks=() if found or 'threads' in expect else (
             'only --expect threads can show that the output is complete',))
