@@ -16,6 +16,7 @@ KEYS = expectation.SIZES
 
 _TITLE = re.compile(r'^# *MPI PingPong Test', re.MULTILINE)
 #: The plus-minus sign may be U+FFFD or ?, depending on the locale.
+_COLUMNS = re.compile(r'^# *Size \[B\] +Bandwidth \[(\S+)\]', re.MULTILINE)
 _ROW = re.compile(
     r'^ *(\d+) +(\S+)(?: +\| +(\S+) +\S+ +(\S+) +(\d+))?[ \t]*$',
     re.MULTILINE)
@@ -42,6 +43,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     reading.check_columns((row[0] for row in rows), 'the table')
     return reading.Reading(
         metrics, reading.describe_sizes(sizes),
+        units=reading.find_parameters(text, bandwidth_mb_s=_COLUMNS),
         remarks=() if 'max_size' in expect else (reading.NO_END,))
 
 
