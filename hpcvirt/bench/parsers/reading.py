@@ -60,16 +60,6 @@ class Reading:
     units: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
-def rate(value: float, unit: str) -> float:  # noqa: ARG001
-    """Return the value; the definition has its unit."""
-    return value
-
-
-def duration(value: float, unit: str = 's') -> float:  # noqa: ARG001
-    """Return the value; the definition has its unit."""
-    return value
-
-
 def require(condition: object, reason: str,
             kind: type[InvalidOutput] = InvalidOutput) -> None:
     """Refuse an output unless a condition holds.
