@@ -2,6 +2,7 @@
 
 """What holds for every parser, whatever it is given."""
 
+import dataclasses
 import importlib
 import re
 import time
@@ -25,6 +26,10 @@ GOOD = tuple(
     (name, raw, expect) for name in sorted(parser.PARSERS)
     for raw, expect in importlib.import_module(
         f'tests.unit.bench.parsers.test_{name}').GOOD_OUTPUTS)
+
+#: Parsers of outputs whose units are read.
+PRINT_UNITS = {'cyclictest', 'hpl', 'ior', 'mpi4py_pingpong', 'nccl',
+               'nvbandwidth', 'osu', 'stream'}
 
 SETTINGS = hypothesis.settings(
     max_examples=150, deadline=None,
@@ -116,6 +121,19 @@ class TestEveryParser(testtools.TestCase):
         for name, raw, expect in GOOD:
             found = self.parse(name, raw, expect)
             self.assertTrue(found.valid, f'{name}: {found.reason}')
+
+    def test_a_definition_in_another_unit_than_the_output_is_refused(self):
+        for name, raw, expect in GOOD:
+            form = base.form(name)
+            found = parser.parse(dataclasses.replace(form, figures=tuple(
+                dataclasses.replace(figure, unit='furlongs')
+                for figure in form.figures)), raw, expect)
+            if name in PRINT_UNITS:
+                self.assertIn(f'but in furlongs in the definition of {name}',
+                              found.reason)
+            else:
+                self.assertEqual({'furlongs'}, {
+                    metric.unit for metric in found.metrics.values()})
 
     def test_the_modules_of_the_programs_are_the_parsers(self):
         self.assertLessEqual(
