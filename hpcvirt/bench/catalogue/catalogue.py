@@ -246,13 +246,24 @@ def metrics(benchmark: str) -> dict[str, metric_definition.MetricDefinition]:
     """Return the metrics of a benchmark or a family by name.
 
     :returns: empty if there is no definition
+    :raises InvalidInput: if two definitions of a family contradict each other
     """
     family = _family(benchmark)
     wanted = fold(benchmark)
-    return {figure.name: figure for definition in all_definitions()
-            if family == definition.parser or wanted in (
-                definition.name, *map(fold, definition.aliases))
-            for figure in definition.metrics}
+    found: dict[str, metric_definition.MetricDefinition] = {}
+    for definition in all_definitions():
+        if family != definition.parser and wanted not in (
+                definition.name, *map(fold, definition.aliases)):
+            continue
+        for figure in definition.metrics:
+            first = found.setdefault(figure.name, figure)
+            if (first.unit, first.direction) != (figure.unit,
+                                                 figure.direction):
+                raise exception.InvalidInput(
+                    definition.name, f'{figure.name} is in {figure.unit} '
+                    f'({figure.direction}), but in {first.unit} '
+                    f'({first.direction}) in another benchmark of {family}')
+    return found
 
 
 def _family(name: str) -> str | None:
@@ -290,6 +301,9 @@ def _faults(definition: definitions.Definition, *,
             yield f'no {field}'
     if not any(figure.primary for figure in definition.metrics):
         yield 'no metric is primary'
+    if len({figure.name for figure in definition.metrics}) < len(
+            definition.metrics):
+        yield 'two metrics have the same name'
     placeholders = {*definitions.RUN_VALUES, *definition.size,
                     *(path.name for path in definition.paths)}
     for text in (*definition.files.values(), *definition.echo.values(), *(

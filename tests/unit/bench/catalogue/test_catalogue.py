@@ -56,6 +56,8 @@ class TestRead(testtools.TestCase):
                      {**defined.GOOD, 'metrics': [], 'bounds': []})
         self.refused('no metric is primary', defined.change(
             'metrics', 0, 'primary', to=False))
+        self.refused('two metrics have the same name', defined.change(
+            'metrics', to=2 * defined.GOOD['metrics']))
         self.refused('no value for {M}', defined.change(
             'variants', 0, 'command', to=['spin', '{M}']))
         self.refused('no value for {M}',
