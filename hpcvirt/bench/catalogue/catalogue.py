@@ -73,17 +73,15 @@ class OutputSource:
             self.name, self.parser, tuple(metrics(self.name).values()))
 
 
-def find(text: str) -> tuple[definitions.Definition, str | None]:
+def find(text: str) -> tuple[definitions.Definition, definitions.Variant]:
     """Find the definition for ``NAME`` or ``NAME/VARIANT``.
 
-    :returns: the definition, and the name of the variant or None
+    :returns: the definition, and the variant, by default its first
     :raises InvalidInput: if there is no such benchmark or variant
     """
     name, slash, variant_name = text.partition('/')
     definition = get(name)
-    chosen = variant_name if slash else None
-    definition.variant(chosen)
-    return definition, chosen
+    return definition, definition.variant(variant_name if slash else None)
 
 
 def output_source(name: str) -> OutputSource:

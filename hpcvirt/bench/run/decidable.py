@@ -57,7 +57,7 @@ def foresee(wanted: Sequence[requests.RunRequest],
     :param groups: all that are judged together, measured one after the other
     :param pairs: number of pairs, or of samples of an unpaired run
     :param bounds: bounds of the user
-    :raises InvalidInput: for an unknown variant
+    :raises InvalidInput: if more pairs are needed than are usual
     """
     runs = []
     for group in groups:
@@ -67,7 +67,7 @@ def foresee(wanted: Sequence[requests.RunRequest],
                      if size.rule is sizing.SizeRule.FIXED}
             runs.append(record.Run(
                 id='', benchmark=definition.name,
-                variant=definition.variant(request.variant).name,
+                variant=request.variant.name,
                 samples=(), purpose=purpose,
                 host=', '.join(dict.fromkeys(group.hosts)),
                 shape=plans.name_shape(

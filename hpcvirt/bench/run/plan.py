@@ -118,7 +118,7 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
     planned = [
         _plan_run(request, pairs, record.Run(
             id='', benchmark=request.definition.name,
-            variant=request.definition.variant(request.variant).name,
+            variant=request.variant.name,
             samples=(), purpose=purpose,
             host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
             shape=shape or _shape(request, pairs),

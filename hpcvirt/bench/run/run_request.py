@@ -36,7 +36,8 @@ class Setting:
 class RunRequest:
     """A benchmark to run.
 
-    :ivar variant: None for the first variant of the definition
+    :mod:`hpcvirt.bench.run.run_spec` makes the jobs for a machine from it.
+
     :ivar launch: state of the guest to measure, None for any
     :ivar study: the study that it belongs to, None if it belongs to none
     :ivar case: the case of that study
@@ -44,17 +45,12 @@ class RunRequest:
     """
 
     definition: definitions.Definition
-    variant: str | None = None
+    variant: definitions.Variant
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     launch: record.Launch | None = None
     study: str | None = None
     case: str | None = None
     mpi_options: tuple[str, ...] = ()
-
-    @property
-    def spans(self) -> bool:
-        """Whether one run spans several machines, by MPI."""
-        return self.definition.variant(self.variant).spans
 
 
 def find(names: Iterable[str], settings: Sequence[Setting],

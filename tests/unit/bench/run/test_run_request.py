@@ -77,12 +77,12 @@ class FindTest(unittest.TestCase):
             record.Launch.WARM)
         self.assertEqual(
             ('npb-cg', 'openmp', {'class': 'S', 'threads': '2'}, 'warm'),
-            (cg.definition.name, cg.variant, cg.settings, cg.launch))
+            (cg.definition.name, cg.variant.name, cg.settings, cg.launch))
         self.assertEqual(
-            ('hpcc', None, {'N': '300', 'threads': '2'}),
-            (hpcc.definition.name, hpcc.variant, hpcc.settings))
+            ('hpcc', 'mpi', {'N': '300', 'threads': '2'}),
+            (hpcc.definition.name, hpcc.variant.name, hpcc.settings))
 
     def test_only_mpi_spans_machines(self):
         netpipe, stream = run_request.find(['netpipe', 'stream'], [])
-        self.assertTrue(netpipe.spans)
-        self.assertFalse(stream.spans)
+        self.assertTrue(netpipe.variant.spans)
+        self.assertFalse(stream.variant.spans)
