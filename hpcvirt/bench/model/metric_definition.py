@@ -35,6 +35,11 @@ class MetricDefinition:
     primary: bool = False
     pattern: str = ''
 
+    @property
+    def form(self) -> str:
+        """The name as the user gives it: ``NAME`` or ``NAME[BYTES]``."""
+        return f'{self.name}[BYTES]' if self.per_size else self.name
+
 
 def split(metric: str) -> tuple[str, int | None]:
     """Split a metric into its name and message size, None if it has none."""

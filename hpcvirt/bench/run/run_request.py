@@ -114,10 +114,11 @@ def check_bounds(benchmarks: Iterable[definitions.Definition],
 
     :raises InvalidInput: for the first metric that is not
     """
-    known = {figure.name: None for definition in benchmarks
-             for figure in definition.metrics}
+    figures = [figure for definition in benchmarks
+               for figure in definition.metrics]
     for metric in metrics:
-        if metric_definition.split(metric)[0] not in known:
+        if metric_definition.find(figures, metric) is None:
+            known = dict.fromkeys(figure.form for figure in figures)
             raise exception.InvalidInput(
                 f'--bound {metric}', 'none of the named benchmarks has this '
                 f'metric; they have {", ".join(known)}')

@@ -232,10 +232,9 @@ def _check_program(program: experiments.TunedProgram,
     metric = program.metric or ', '.join(
         each.name for each in definition.metrics if each.primary)
     if metric_definition.find(definition.metrics, metric) is None:
-        known = [each.name + '[BYTES]' * each.per_size
-                 for each in definition.metrics]
-        raise exception.InvalidInput(
-            f'{where}.metric', f'must be one of {", ".join(known)}')
+        known = ', '.join(each.form for each in definition.metrics)
+        raise exception.InvalidInput(f'{where}.metric',
+                                     f'must be one of {known}')
 
 
 def _add(parser: argparse.ArgumentParser) -> None:

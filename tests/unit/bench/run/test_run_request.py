@@ -60,13 +60,15 @@ class SettingsOfTest(unittest.TestCase):
     def test_a_bound_is_for_a_metric_of_a_benchmark(self):
         definitions = [catalogue.get(name) for name in ('stream',
                                                         'osu-latency')]
-        known = {figure.name for each in definitions
-                 for figure in each.metrics}
-        run_request.check_bounds(definitions, {
-            *known, 'latency_us[8]'})
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    '--bound triads: .* triad_mb_s'):
-            run_request.check_bounds(definitions, ['triads'])
+        run_request.check_bounds(definitions, ['triad_mb_s', 'copy_mb_s',
+                                               'latency_us[8]'])
+        # A bound of all sizes, or of a size that there is not, would be that
+        # of no figure.
+        for metric in ('triads', 'triad_mb_s[8]', 'latency_us'):
+            with self.assertRaisesRegex(
+                    exception.InvalidInput, r'--bound .* triad_mb_s, .*, '
+                    r'latency_us\[BYTES\]$'):
+                run_request.check_bounds(definitions, [metric])
 
 
 class FindTest(unittest.TestCase):
