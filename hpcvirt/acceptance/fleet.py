@@ -25,10 +25,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
@@ -221,9 +221,10 @@ def _find_losses(run: record.Run) -> dict[str, float]:
     directions = {name: metric.direction for sample in run.samples
                   for name, metric in sample.outcome.metrics.items()}
     found: dict[str, str] = {}
-    for metric in sorted(sample_pairs.metrics(run),
-                         key=lambda each: bounds.split(each)[1] or 0):
-        name, _ = bounds.split(metric)
+    by_size = sorted(sample_pairs.metrics(run), key=lambda metric:
+                     metric_definition.split(metric)[1] or 0)
+    for metric in by_size:
+        name, _ = metric_definition.split(metric)
         if directions[metric] is outcome.Direction.UP or name not in found:
             found[name] = metric
     return {metric: statistics.median(stats.loss_of_ratio(

@@ -29,12 +29,12 @@ from hpcvirt.acceptance import class_verdict
 from hpcvirt.acceptance import hardware
 from hpcvirt.acceptance import measurement
 from hpcvirt.acceptance import records
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
@@ -170,7 +170,7 @@ class GateAcceptance:
             [request], [pair], record.Purpose.UNPAIRED, sample_pairs.MIN_PAIRS,
             shape=_SHAPE, bounds={
                 name: bound for name, bound in self.bounds.items()
-                if bounds.split(name)[0] in [
+                if metric_definition.split(name)[0] in [
                     figure.name for figure in definition.metrics]})
         return measurement.execute(plan, self.store, measurement.TimeLimit(
             self.show(), deadline, watch.glance))

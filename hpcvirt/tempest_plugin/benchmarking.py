@@ -146,7 +146,7 @@ def span(guests: Sequence[target.Target],
     :raises InvalidInput: for a benchmark that runs on one machine only
     :raises Unreachable: if a guest does not answer
     """
-    if not wanted.spans:
+    if not wanted.variant.spans:
         raise exception.InvalidInput(
             wanted.definition.name, 'runs on one machine; '
             '[hpcvirt]mpi_benchmark must span several')

@@ -49,14 +49,16 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
         # A program that spans machines runs once on the whole host.
         return plans.RunPlan(tuple(
             run for request in wanted for run in plans.make(
-                [request], pairs[:1] if shares and request.spans else copies,
+                [request],
+                pairs[:1] if shares and request.variant.spans else copies,
                 record.Purpose.UNPAIRED, experiment.samples,
                 shape=shape).runs))
-    entry = measurement.measure(make_plan, store, not shares and any(
-        request.spans for request in wanted), guests, (), shown, key_file)
+    spans = not shares and any(request.variant.spans for request in wanted)
+    entry = measurement.measure(make_plan, store, spans, guests, (), shown,
+                                key_file)
     return {
         name: find_runs(run, program.metric,
-                        1 if request.spans else len(guests))
+                        1 if request.variant.spans else len(guests))
         for (name, program), request, run in zip(
             experiment.programs.items(), wanted, store.result(entry).runs,
             strict=True)}

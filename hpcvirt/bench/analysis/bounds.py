@@ -15,7 +15,6 @@ others. If the user states facts, the default bounds are selected again.
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -25,6 +24,7 @@ from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.model import cpuset
@@ -77,10 +77,6 @@ def _shape(run: record.Run, guest: Iterable[record.Sample]) -> str:
         return ''
 
 
-#: ``latency_us[128]``
-SIZED = re.compile(r'(?P<name>[^\[\]]+)\[(?P<size>[0-9]{1,15})\]')
-
-
 def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     """Find the bounds of all metrics that a run measured.
 
@@ -114,7 +110,7 @@ def foresee(run: record.Run) -> dict[str, judgement.Bound]:
     most = run.parameters.get('max_size', '')
     sizes = [size for size in _SIZES
              if not most.isdecimal() or size <= int(most)]
-    names: dict[str, definitions.MetricDefinition] = {}
+    names: dict[str, metric_definition.MetricDefinition] = {}
     for figure in definition.metrics:
         if figure.per_size:
             names |= {f'{figure.name}[{size}]': figure for size in sizes}
@@ -129,7 +125,7 @@ def foresee(run: record.Run) -> dict[str, judgement.Bound]:
     # The user may have bounded figures of other benchmarks.
     known = {figure.name for figure in definition.metrics}
     return {**found, **{name: bound for name, bound in run.bounds.items()
-                        if split(name)[0] in known}}
+                        if metric_definition.split(name)[0] in known}}
 
 
 def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
@@ -143,18 +139,12 @@ def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
                   for figure in definition.metrics}
     bounds = {}
     for metric in metrics:
-        name, size = split(metric)
+        name, size = metric_definition.split(metric)
         for rule in definition.bounds:
             if rule.metric == name and _applies(rule, size, context):
                 bounds[metric] = _bound(rule, directions[name])
                 break
     return bounds
-
-
-def split(metric: str) -> tuple[str, int | None]:
-    """Split a metric into its name and message size, None if it has none."""
-    match = SIZED.fullmatch(metric)
-    return (match['name'], int(match['size'])) if match else (metric, None)
 
 
 def parse(text: str) -> tuple[str, judgement.Bound]:
@@ -275,7 +265,7 @@ def _of_overhead(run: record.Run,
                for name, metric in sample.outcome.metrics.items()}
     return {name: _make_overhead(percent, metric.direction)
             for name, metric in metrics.items()
-            if primary is None or split(name)[0] in primary}
+            if primary is None or metric_definition.split(name)[0] in primary}
 
 
 def _definition(run: record.Run) -> definitions.Definition | None:

@@ -29,7 +29,9 @@ from hpcvirt import yaml_document
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import folders
 from hpcvirt.bench.model import line_pattern
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import output_format
 
 #: Family, which is named after its parser, to its aliases.
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -63,22 +65,23 @@ class OutputSource:
         return {} if self.definition is None else self.definition.expect
 
     @property
-    def lines(self) -> line_pattern.LineRules | None:
-        """The lines of the output, if the definition describes them."""
-        return None if self.definition is None else self.definition.lines
+    def output_format(self) -> output_format.OutputFormat:
+        """How the output is read, and what its figures mean."""
+        if self.definition is not None:
+            return self.definition.output_format
+        return output_format.OutputFormat(
+            self.name, self.parser, tuple(metrics(self.name).values()))
 
 
-def find(text: str) -> tuple[definitions.Definition, str | None]:
+def find(text: str) -> tuple[definitions.Definition, definitions.Variant]:
     """Find the definition for ``NAME`` or ``NAME/VARIANT``.
 
-    :returns: the definition, and the name of the variant or None
+    :returns: the definition, and the variant, by default its first
     :raises InvalidInput: if there is no such benchmark or variant
     """
     name, slash, variant_name = text.partition('/')
     definition = get(name)
-    chosen = variant_name if slash else None
-    definition.variant(chosen)
-    return definition, chosen
+    return definition, definition.variant(variant_name if slash else None)
 
 
 def output_source(name: str) -> OutputSource:
@@ -237,17 +240,28 @@ def _substitute(value: Any, words: Mapping[str, Any]) -> Any:
     return _WORD.sub(lambda match: str(_substitute(match[0], words)), value)
 
 
-def metrics(benchmark: str) -> dict[str, definitions.MetricDefinition]:
+def metrics(benchmark: str) -> dict[str, metric_definition.MetricDefinition]:
     """Return the metrics of a benchmark or a family by name.
 
     :returns: empty if there is no definition
+    :raises InvalidInput: if two definitions of a family contradict each other
     """
     family = _family(benchmark)
     wanted = fold(benchmark)
-    return {figure.name: figure for definition in all_definitions()
-            if family == definition.parser or wanted in (
-                definition.name, *map(fold, definition.aliases))
-            for figure in definition.metrics}
+    found: dict[str, metric_definition.MetricDefinition] = {}
+    for definition in all_definitions():
+        if family != definition.parser and wanted not in (
+                definition.name, *map(fold, definition.aliases)):
+            continue
+        for figure in definition.metrics:
+            first = found.setdefault(figure.name, figure)
+            if (first.unit, first.direction) != (figure.unit,
+                                                 figure.direction):
+                raise exception.InvalidInput(
+                    definition.name, f'{figure.name} is in {figure.unit} '
+                    f'({figure.direction}), but in {first.unit} '
+                    f'({first.direction}) in another benchmark of {family}')
+    return found
 
 
 def _family(name: str) -> str | None:
@@ -285,6 +299,9 @@ def _faults(definition: definitions.Definition, *,
             yield f'no {field}'
     if not any(figure.primary for figure in definition.metrics):
         yield 'no metric is primary'
+    if len({figure.name for figure in definition.metrics}) < len(
+            definition.metrics):
+        yield 'two metrics have the same name'
     placeholders = {*definitions.RUN_VALUES, *definition.size,
                     *(path.name for path in definition.paths)}
     for text in (*definition.files.values(), *definition.echo.values(), *(
@@ -338,7 +355,7 @@ def _line_faults(definition: definitions.Definition) -> Iterator[str]:
 
 
 def _bound_faults(bound: definitions.BoundRule,
-                  figure: definitions.MetricDefinition, *,
+                  figure: metric_definition.MetricDefinition, *,
                   of_site: bool) -> Iterator[str]:
     up = figure.direction is outcome.Direction.UP
     given = [kind for kind in ('at_least', 'at_most', 'slowdown_at_most')

@@ -20,7 +20,8 @@ from hpcvirt import words
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import line_pattern
-from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import metric_definition
+from hpcvirt.bench.model import output_format
 
 #: ``{N}`` in a command, an input file or an expectation.
 PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
@@ -134,25 +135,6 @@ class Variant:
                 *self.environment.values(), *build.products)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MetricDefinition:
-    """A metric that the parser may find.
-
-    :ivar name: the program's own name for it, if there is one
-    :ivar per_size: there is a metric ``NAME[BYTES]`` per message size
-    :ivar primary: it is the benchmark's figure of merit
-    :ivar pattern: of the line that has the figure, for the parser ``pattern``
-    """
-
-    name: str
-    unit: str
-    direction: outcome.Direction
-    help: str
-    per_size: bool = False
-    primary: bool = False
-    pattern: str = ''
-
-
 def _quotient(value: object) -> float:
     """Read a number, or the quotient of two."""
     form = 'a number, or two such as 926 / 915'
@@ -227,7 +209,7 @@ class Definition:
     licence: str
     obtain: tuple[Installation, ...]
     variants: tuple[Variant, ...]
-    metrics: tuple[MetricDefinition, ...]
+    metrics: tuple[metric_definition.MetricDefinition, ...]
     validity: str
     aliases: tuple[str, ...] = ()
     size: Mapping[str, sizing.SizeParameter] = dataclasses.field(
@@ -249,10 +231,14 @@ class Definition:
         if self.parser != PATTERN:
             return None
         return line_pattern.LineRules(
-            {figure.name: line_pattern.FigureLine(
-                figure.pattern, figure.unit, figure.direction)
-             for figure in self.metrics},
+            {figure.name: figure.pattern for figure in self.metrics},
             self.echo_patterns, self.required_lines, self.forbidden_lines)
+
+    @property
+    def output_format(self) -> output_format.OutputFormat:
+        """How the output is read, and what its figures mean."""
+        return output_format.OutputFormat(self.name, self.parser,
+                                          self.metrics, self.lines)
 
     def variant(self, name: str | None = None) -> Variant:
         """Return a variant by name, or the first if no name is given.

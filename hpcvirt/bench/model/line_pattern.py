@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.bench.model import outcome
 
 MAX_PATTERN = 200
 #: Lines that are longer have no figure.
@@ -35,29 +34,17 @@ _MEANS = (r'a pattern has text, classes such as \S or [0-9.], the repeats * + '
 
 
 @dataclasses.dataclass(frozen=True)
-class FigureLine:
-    """The line of a figure.
-
-    :ivar pattern: its group is the figure
-    """
-
-    pattern: str
-    unit: str
-    direction: outcome.Direction
-
-
-@dataclasses.dataclass(frozen=True)
 class LineRules:
     """The lines of an output.
 
-    :ivar figures: metric to the line of its figure
+    :ivar figures: metric to the pattern of its line, whose group is the figure
     :ivar parameters: parameter to the pattern of the line that prints it
     :ivar required: texts that lines of a complete output contain
     :ivar forbidden: texts that no line of a good output contains, in any case
         of letters
     """
 
-    figures: Mapping[str, FigureLine]
+    figures: Mapping[str, str]
     parameters: Mapping[str, str]
     required: tuple[str, ...]
     forbidden: tuple[str, ...]

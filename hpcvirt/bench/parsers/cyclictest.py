@@ -5,6 +5,7 @@
 The screen has whole microseconds, the file the exact mean.
 """
 
+import re
 import statistics
 from collections.abc import Mapping
 
@@ -17,6 +18,8 @@ KEYS = (
 
 _LINE = reading.line(r'T: ?(\d{1,5}) \( *\d+\) P: *\d+ I: *\d+ C: *[1-9]\d* '
                      r'Min: *(\S+) Act: *\S+ Avg: *(\S+) Max: *(\S+)[ \t]*\n')
+#: --nsecs pads these columns to eight digits, and otherwise to five.
+_NANOSECONDS = re.compile(r'(?:Act|Avg): [ \d]{4,12}\d ')
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
@@ -36,10 +39,13 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         and {*threads} == {*map(str, range(len(threads)))}
         and all(sorted(times) == times for times in threads.values()),
         'a thread is missing, or its mean is not between least and most')
+    has_nanoseconds = (reading.inner(document, 'resolution_in_ns')
+                       or _NANOSECONDS.search(text))
     _, means, most = zip(*threads.values(), strict=True)
     return reading.Reading(
-        {'mean_us': reading.duration(statistics.fmean(means), 'us'),
-         'max_us': reading.duration(max(most), 'us')},
+        {'mean_us': statistics.fmean(means), 'max_us': max(most)},
         {'threads': str(len(threads))},
+        units=dict.fromkeys(('mean_us', 'max_us'),
+                            'ns' if has_nanoseconds else 'us'),
         remarks=() if found or 'threads' in expect else (
             'only --expect threads can show that the output is complete',))

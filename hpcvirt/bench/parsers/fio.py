@@ -32,6 +32,5 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     latency = reading.score(reading.inner(jobs[1], 'read', 'lat_ns', 'mean'),
                             'the latency of read')
     return reading.Reading(
-        {'write_mb_s': reading.rate(written / 1e6, 'MB/s'),
-         'read_latency_us': reading.duration(latency / 1e3, 'us')},
+        {'write_mb_s': written / 1e6, 'read_latency_us': latency / 1e3},
         {'version': str(document.get('fio version', ''))[:40]})

@@ -46,6 +46,5 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                     f'{len(rates)} rates and {len(good)} times OK for '
                     f'{tested[1]} GPUs')
     return reading.Reading(
-        {'gflops': reading.rate(sum(rates), 'Gflop/s'),
-         'slowest_gpu_gflops': reading.rate(min(rates), 'Gflop/s')},
+        {'gflops': sum(rates), 'slowest_gpu_gflops': min(rates)},
         {'gpus': tested[1]})

@@ -57,12 +57,11 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     reading.require(len({' '.join(line[1].split()) for line in lines}) == 1
                     and len(lines) <= 1 + bool(_LOG.search(text)),
                     'several runs in one file')
-    metrics = {'ns_per_day': reading.rate(_rate(*lines[0]), 'ns/day')}
+    metrics = {'ns_per_day': _rate(*lines[0])}
     times = _TIME.findall(text)
     reading.require(times, 'no complete line "Time:" above the performance',
                     reading.Missing)
-    metrics['wall_s'] = reading.duration(
-        reading.figure(times[-1][1], 'wall time'))
+    metrics['wall_s'] = reading.figure(times[-1][1], 'wall time')
     return reading.Reading(metrics, {
         **reading.find_parameters(text, version=_VERSION, steps=_STEPS,
                                   ranks=_RANKS, threads=_THREADS),

@@ -15,9 +15,6 @@ KEYS = (
     expectation.word('version', 'of hep-score'),
 )
 
-#: The unit of HEPscore23; other configurations may have other units.
-UNIT = 'HS23'
-
 #: Without a newline, the number may be truncated.
 _FINAL = re.compile(r'Final result: *(\S+)[ \t]*\n')
 _ERROR = re.compile(r'^.*(?:\[(?:ERROR|CRITICAL)\]|Traceback).*$',
@@ -52,4 +49,4 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
             name: value for name, path in _PATHS.items()
             if isinstance(value := reading.inner(report, *path), str)
             and value}
-    return reading.Reading({'score': reading.rate(score, UNIT)}, parameters)
+    return reading.Reading({'score': score}, parameters)

@@ -15,6 +15,7 @@ KEYS = (
     expectation.whole('Q', 'columns of the process grid'),
 )
 
+_COLUMNS = reading.line(r'T/V +N +NB +P +Q +Time +(\w)flops\b')
 _PASSED = reading.line(r' +(\d+) tests completed and passed')
 _FAILED = reading.line(
     r' +[1-9]\d* tests (?:completed and failed|skipped because).*$')
@@ -33,6 +34,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         f'{len(rows)} results and the residual checks {", ".join(checks)}, '
         'not one result that passed')
     order, block, grid_rows, grid_columns, _, gflops = rows[0]
+    columns = _COLUMNS.search(text)
     return reading.Reading(
-        {'gflops': reading.rate(reading.figure(gflops, 'Gflops'), 'Gflop/s')},
-        {'N': order, 'NB': block, 'P': grid_rows, 'Q': grid_columns})
+        {'gflops': reading.figure(gflops, 'Gflops')},
+        {'N': order, 'NB': block, 'P': grid_rows, 'Q': grid_columns},
+        units={'gflops': f'{columns[1]}flop/s'} if columns else {})

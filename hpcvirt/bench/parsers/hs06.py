@@ -46,4 +46,4 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         if isinstance(copies, int) and not isinstance(copies, bool):
             parameters['copies'] = str(copies)
         score = reading.score(reading.inner(profiles[0], 'score'), 'score')
-    return reading.Reading({'score': reading.rate(score, 'HS06')}, parameters)
+    return reading.Reading({'score': score}, parameters)

@@ -18,6 +18,7 @@ _BANNER = reading.line(r'IOR-(\S+): MPI Coordinated')
 _OLD = reading.line(r'IOR-[12]\.\d+\.\d+: MPI Coordinated')
 _SUMMARY = reading.line(r'Summary of all tests:')
 _RESULT = reading.line(r'(write|read) +[\d.]+ .*')
+_COLUMNS = reading.line(r'Operation +Max\(\w+\) +Min\(\w+\) +Mean\((\w+)\)')
 _ROW = reading.line(r'(write|read) +\S+ +\S+ +(\S+) .*\n')
 _FINISHED = reading.line(r'Finished *:')
 #: What a complete output has, by its name in a reason.
@@ -50,13 +51,17 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     metrics = {}
     for kind, mean in rows:
         name = f'{kind}_mib_s'
-        metrics[name] = reading.rate(reading.figure(mean, name), 'MiB/s')
+        metrics[name] = reading.figure(mean, name)
     # One row for each operation that the results above have.
     reading.require(
         rows and sorted(kind for kind, *_ in rows) == sorted(
             {*_RESULT.findall(text, 0, last.start())}),
         f'{len(rows)} rows in the summary: several tests, or the output is '
         'not complete')
-    return reading.Reading(metrics, reading.find_parameters(
+    parameters = reading.find_parameters(
         text, version=_BANNER, api=_option('api'),
-        tasks=_option('tasks|clients')))
+        tasks=_option('tasks|clients'))
+    columns = _COLUMNS.search(text)
+    return reading.Reading(
+        metrics, parameters,
+        units=dict.fromkeys(metrics, f'{columns[1]}/s') if columns else {})

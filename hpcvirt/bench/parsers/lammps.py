@@ -84,9 +84,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if threads is not None:
         parameters['ranks'], parameters['threads'] = threads.groups()
     return reading.Reading(
-        {'timesteps_per_s': reading.rate(rate, '1/s'),
-         'loop_time_s': reading.duration(loop_s)},
-        parameters, remarks=tuple(remarks))
+        {'timesteps_per_s': rate, 'loop_time_s': loop_s}, parameters,
+        remarks=tuple(remarks))
 
 
 def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:

@@ -9,7 +9,6 @@ mean time, its deviation and the number of samples. The time is one-way.
 import re
 from collections.abc import Mapping
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
@@ -17,6 +16,7 @@ KEYS = expectation.SIZES
 
 _TITLE = re.compile(r'^# *MPI PingPong Test', re.MULTILINE)
 #: The plus-minus sign may be U+FFFD or ?, depending on the locale.
+_COLUMNS = re.compile(r'^# *Size \[B\] +Bandwidth \[(\S+)\]', re.MULTILINE)
 _ROW = re.compile(
     r'^ *(\d+) +(\S+)(?: +\| +(\S+) +\S+ +(\S+) +(\d+))?[ \t]*$',
     re.MULTILINE)
@@ -43,11 +43,12 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     reading.check_columns((row[0] for row in rows), 'the table')
     return reading.Reading(
         metrics, reading.describe_sizes(sizes),
+        units=reading.find_parameters(text, bandwidth_mb_s=_COLUMNS),
         remarks=() if 'max_size' in expect else (reading.NO_END,))
 
 
 def _row(size: int, bandwidth: str, seconds: str | None,
-         deviation: str) -> dict[str, outcome.Metric]:
+         deviation: str) -> dict[str, float]:
     name = f'bandwidth_mb_s[{size}]'
     rate = reading.real(bandwidth, name)
     found = {}
@@ -56,7 +57,7 @@ def _row(size: int, bandwidth: str, seconds: str | None,
         what = f'the deviation at {size} bytes'
         reading.require(reading.real(deviation, what) >= 0,
                         f'{what} is below 0')
-        found[f'latency_us[{size}]'] = reading.duration(mean_s * 1e6, 'us')
+        found[f'latency_us[{size}]'] = mean_s * 1e6
         # The rate has two decimals: a slow network can have 0.00 MB/s.
         reading.require(
             not size or abs(size / mean_s / 1e6 - rate) <= 0.006 + 1e-4 * rate,
@@ -64,5 +65,5 @@ def _row(size: int, bandwidth: str, seconds: str | None,
     reading.require(rate > 0 or (found and not rate),
                     f'{name} is {bandwidth}')
     if rate:
-        found[name] = reading.rate(rate, 'MB/s')
+        found[name] = rate
     return found

@@ -55,11 +55,10 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                         'CPUTime: ... Memory: ...": the output is not '
                         'complete')
     reading.find(_END, text, 'no "End of program": the output is not complete')
-    metrics = {'wall_s': reading.duration(
-        reading.figure(wall[1], 'WallClock'))}
+    metrics = {'wall_s': reading.figure(wall[1], 'WallClock')}
     step_s = _step_time(text)
     if step_s is not None:
-        metrics['step_time_s'] = reading.duration(step_s)
+        metrics['step_time_s'] = step_s
     parameters = reading.find_parameters(
         text, version=_BANNER, processors=_RUNNING, atoms=_ATOMS)
     reached = [reading.whole(step, 'the number of a step') for step in (

@@ -32,6 +32,8 @@ _RANK = reading.line(r'# +Rank +(\d+) +(?:Group +(\d+) +)?Pid +\d+ +on +'
                      r'(\S+) +device +(\d+) +\[')
 #: Old versions have the largest difference instead, which may be above 0.
 _COUNTS_WRONG = reading.line(r'# +size +count .* #wrong +time')
+#: The units of time, algorithm bandwidth and bus bandwidth, out of place.
+_UNITS = reading.line(r'# +\(B\) +\(elements\) +\(us\) +\(\S+\) +\((\S+)\)')
 _ROW = reading.line(r' *(\d+) +\d+ +[a-z]\w* +(\S.*)$')
 _BOUNDS = reading.line(r'# Out of bounds values : (?!0 OK)(.*)$')
 _AVERAGE = reading.line(r'# Avg bus bandwidth +: +(\S+)[ \t]*\n')
@@ -43,8 +45,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     gpus, hosts = _count_gpus(text)
     reading.check_single(text, _HEADER)
     reading.refuse(text, _BOUNDS, prefix='Out of bounds values: ')
-    metrics = {'avg_busbw_gb_s': reading.rate(reading.find_figure(
-        _AVERAGE, text, 'Avg bus bandwidth'), 'GB/s')}
+    metrics = {'avg_busbw_gb_s': reading.find_figure(
+        _AVERAGE, text, 'Avg bus bandwidth')}
     counts_wrong = _COUNTS_WRONG.search(text)
     rows = _ROW.findall(text)
     for size, row in rows:
@@ -58,8 +60,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         reading.require(name not in metrics and min(rates) >= 0,
                         f'{name} is below 0, or there are several tables')
         if rates[0]:
-            metrics[name] = reading.rate(reading.figure(words[-6], name),
-                                         'GB/s')
+            metrics[name] = reading.figure(words[-6], name)
     least, most, step, kind = header.groups()
     expected = _count(reading.whole(least, 'minBytes'),
                       reading.whole(most, 'maxBytes'),
@@ -69,11 +70,13 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     parameters = reading.find_parameters(text, test=_TEST)
     remarks = () if parameters else (
         'the output does not say which collective it is of',)
+    units = reading.find_parameters(text, avg_busbw_gb_s=_UNITS,
+                                    busbw_gb_s=_UNITS)
     return reading.Reading(metrics, {
         'test': expect.get('test', 'unknown'), **parameters,
         'gpus': str(gpus), 'hosts': str(hosts),
         'min_size': least, 'max_size': most, 'rows': str(expected),
-    }, remarks=remarks)
+    }, remarks=remarks, units=units)
 
 
 def _count_gpus(text: str) -> tuple[int, int]:

@@ -229,8 +229,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             abs(expected_us - row.time_us) <= (0.01 + row.rounding)
             * row.time_us, f'{row.mbps:g} Mbps and {row.time_us:g} us do not '
             f'agree for {size} bytes')
-        metrics[f'latency_us[{size}]'] = reading.duration(row.time_us, 'us')
-        metrics[f'bandwidth_mb_s[{size}]'] = reading.rate(row.mbps / 8, 'MB/s')
+        metrics[f'latency_us[{size}]'] = row.time_us
+        metrics[f'bandwidth_mb_s[{size}]'] = row.mbps / 8
     parameters = reading.describe_sizes(sizes)
     ended = _END_5.search(text)
     if ended is not None:

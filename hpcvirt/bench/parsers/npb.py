@@ -59,14 +59,13 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     total = reading.figure(lines.get('mop/s total', ''), 'Mop/s total')
     cpus = reading.whole(parameters['cpus'], 'the number of processes')
     _check_share(lines, total, cpus)
-    metrics = {'mops_total': reading.rate(total, 'Mop/s')}
+    metrics = {'mops_total': total}
     remarks = []
     seconds = lines.get('time in seconds', '')
     if reading.real(seconds, 'Time in seconds') == 0:
         remarks.append('the time rounds to 0.00 s: use a larger class')
     else:
-        metrics['time_s'] = reading.duration(
-            reading.figure(seconds, 'Time in seconds'))
+        metrics['time_s'] = reading.figure(seconds, 'Time in seconds')
     if 'active' in lines:
         remarks.append(f'{lines["active"]} of '
                        f'{lines.get("total processes", "all")} processes took '

@@ -11,13 +11,15 @@ KEYS = (
     expectation.whole('tests', 'tests that ran and were not waived'),
 )
 
-#: The tests that become figures: rates, and one latency in ns.
-_RATES = ('host_to_device_memcpy_ce', 'device_to_host_memcpy_ce',
+#: The tests that become figures.
+_TESTS = ('host_to_device_memcpy_ce', 'device_to_host_memcpy_ce',
           'device_to_device_memcpy_read_ce',
-          'device_to_device_memcpy_write_ce', 'device_local_copy')
-_LATENCY = 'host_device_latency_sm'
+          'device_to_device_memcpy_write_ce', 'device_local_copy',
+          'host_device_latency_sm')
 
 _RUNNING = reading.line(r'Running (\w+)\.?$')
+#: The title of a matrix ends with its unit.
+_MATRIX = reading.line(r'mem\w+ .*\(([^\s()]+)\)$')
 _WAIVED = reading.line(r'(?:Waived|\w+:? waived)\b')
 _FAILED = reading.line(r'.*(?:Invalid value when checking|CUDA_ERROR_|'
                        r'\bERROR\b).*$')
@@ -35,18 +37,18 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             'cannot run them')
     reading.require(pieces, 'no figure: no line "Running TEST."',
                     reading.Missing)
-    metrics = {}
+    metrics: dict[str, float] = {}
+    units: dict[str, str] = {}
     names = pieces[::2]
     reading.require(len({*names}) == len(names), 'several runs in one file')
     for name, body in zip(names, pieces[1::2], strict=True):
         total = _read_sum(name, body)
-        if name in _RATES:
-            metrics[name] = reading.rate(total, 'GB/s')
-        elif name == _LATENCY:
-            metrics[name] = reading.duration(total, 'ns')
+        if name in _TESTS:
+            metrics[name] = total
+            units |= reading.find_parameters(body, **{name: _MATRIX})
     reading.require(
         metrics, f'no figure: {", ".join(names[:3])} ran, and the figures are '
-        f'the sums of {", ".join((*_RATES, _LATENCY))}')
+        f'the sums of {", ".join(_TESTS)}')
     expected = expect.get('tests')
     if expected is not None and waived:
         is_complete = len(names) == reading.whole(expected, 'tests')
@@ -55,7 +57,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             f'says {len(names)}, and {waived} were waived, since the machine '
             'cannot run them')
     return reading.Reading(
-        metrics, {'tests': str(len(names))},
+        metrics, {'tests': str(len(names))}, units=units,
         remarks=() if expected is not None else (
             'only --expect tests can show that the output is complete',))
 

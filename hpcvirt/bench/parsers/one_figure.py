@@ -5,7 +5,6 @@
 HPCG writes it into ``HPCG-Benchmark_3.1_TIME.txt``, version 3.0 as YAML.
 """
 
-import functools
 import re
 from collections.abc import Mapping
 
@@ -26,25 +25,22 @@ def _hpcg(name: str, value: str = r'(\d+)') -> re.Pattern[str]:
     return reading.line(rf'(?:.*::| *){name}[=:] *{value}[ \t]*\n')
 
 
-_GFLOPS = functools.partial(reading.rate, unit='Gflop/s')
-_NANOSECONDS = functools.partial(reading.duration, unit='ns')
-#: Program to its result, the figure, and the parameters that it prints.
+#: Program to its result, the metric, and the parameters that it prints.
 _PROGRAMS = {
     'mt-dgemm': (
         reading.line(r'GFLOP/s rate: +(\S+) GF/s'),
-        'gflops', _GFLOPS, {'size': reading.line(
+        'gflops', {'size': reading.line(
             r'Matrix size (?:input by command line:|defaulted to) +(\d+)')}),
     'HPCG': (
         _hpcg('HPCG result is VALID with a GFLOP/s rating of', r'(\S+)'),
-        'gflops', _GFLOPS, {'ranks': _hpcg('Distributed Processes'),
-                            'threads': _hpcg('Threads per processes'),
-                            'nx': _hpcg('nx')}),
+        'gflops', {'ranks': _hpcg('Distributed Processes'),
+                   'threads': _hpcg('Threads per processes'),
+                   'nx': _hpcg('nx')}),
     # Three decimals below 100 ns, one above: a shorter number is truncated.
     'multichase': (
         reading.line(r' *(\d{1,2}\.\d{3}|\d{3,9}\.\d|-?nan|inf)[ \t]*\n'),
-        'latency_ns', _NANOSECONDS, {
-            'memory': reading.line(r'total_memory = (\d+)'),
-            'threads': reading.line(r'nr_threads = (\d+)')}),
+        'latency_ns', {'memory': reading.line(r'total_memory = (\d+)'),
+                       'threads': reading.line(r'nr_threads = (\d+)')}),
 }
 #: Old versions of mt-dgemm do not check it: the order of the matrices, and at
 #: most 1 more.
@@ -60,7 +56,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
              if result.search(text)]
     reading.require(len(names) == 1, 'no complete result of one program',
                     reading.Missing)
-    result, metric, figure, parameters = _PROGRAMS[names[0]]
+    result, metric, parameters = _PROGRAMS[names[0]]
     value = reading.find_figure(result, text, metric)
     printed = {'program': names[0],
                **reading.find_parameters(text, **parameters)}
@@ -69,4 +65,4 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         order = reading.whole(printed.get('size', '0'), 'the matrix size')
         reading.require(0 <= total - order <= 1,
                         f'the sum of the result is {total:g}')
-    return reading.Reading({metric: figure(value)}, printed)
+    return reading.Reading({metric: value}, printed)

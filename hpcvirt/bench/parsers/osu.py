@@ -11,7 +11,6 @@ columns, but are other tests. So is a test with buffers in the memory of a GPU:
 its name here ends in ``-device``.
 """
 
-import functools
 import re
 from collections.abc import Mapping
 
@@ -31,21 +30,17 @@ KEYS = (
 _DEFAULT_SIZES = (1, 4194304)
 _COLLECTIVE_SIZES = (4, 1048576)
 
-_LATENCY = functools.partial(reading.duration, unit='us')
-_BANDWIDTH = functools.partial(reading.rate, unit='MB/s')
 #: Title to test of the collectives. A row has the mean over the ranks first.
 _COLLECTIVES = {
     'allreduce latency': 'allreduce', 'allgather latency': 'allgather',
     'all-to-all personalized exchange latency': 'alltoall',
     'broadcast latency': 'bcast', 'reduce latency': 'reduce'}
-#: Title to test, metric, its kind, and a text in the line of column names.
+#: Title to test and metric.
 _TESTS = {
-    'latency': ('latency', 'latency_us', _LATENCY, '(us)'),
-    'bandwidth': ('bandwidth', 'bandwidth_mb_s', _BANDWIDTH, '(mb/s)'),
-    'bi-directional bandwidth': ('bi-bandwidth', 'bandwidth_mb_s', _BANDWIDTH,
-                                 '(mb/s)'),
-    **{title: (test, 'latency_us', _LATENCY, '(us)')
-       for title, test in _COLLECTIVES.items()},
+    'latency': ('latency', 'latency_us'),
+    'bandwidth': ('bandwidth', 'bandwidth_mb_s'),
+    'bi-directional bandwidth': ('bi-bandwidth', 'bandwidth_mb_s'),
+    **{title: (test, 'latency_us') for title, test in _COLLECTIVES.items()},
 }
 
 _TITLE = re.compile(
@@ -57,7 +52,8 @@ _NAME = re.compile(r'MPI(?:-(\w+))? +(.*)', re.IGNORECASE)
 _BUFFERS = re.compile(r'^#.*\b(?:Buffer|Memory) on .*$',
                       re.MULTILINE | re.IGNORECASE)
 _BUFFER = re.compile(r'\bon [\w ]{1,40}\((\w{1,2})\)', re.IGNORECASE)
-_COLUMNS = re.compile(r'^# *Size .*$', re.MULTILINE)
+#: The first unit is that of the figure.
+_COLUMNS = re.compile(r'^# *Size [^(\n]*\(([^\s()]+)\)', re.MULTILINE)
 #: The second word must begin like a number, nan or inf, unlike that of "2 more
 #: processes have sent help message".
 _ROW = re.compile(
@@ -76,17 +72,15 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     if words is None or title not in _TESTS:
         raise reading.InvalidOutput(
             f'"OSU {texts.quote(found[1])} Test" is another OSU test')
-    test, metric, figure, column = _TESTS[title]
+    test, metric = _TESTS[title]
     body = text[found.end():]
     buffers = _find_buffers(body, words[1])
     reading.require(
         not buffers or expect.get('test') != test,
         f'the buffers are in the memory of a GPU ({buffers}), and the '
         'benchmark is for those in host memory')
-    columns = _COLUMNS.search(body)
-    reading.require(columns and column in columns[0].lower(),
-                    'no line of column names: the output is not complete',
-                    reading.Missing)
+    columns = reading.find(_COLUMNS, body, 'no line of column names: the '
+                           'output is not complete')
     rows = list(_ROW.finditer(body))
     reading.require(rows, 'no rows under the headers', reading.Missing)
     sizes = reading.read_sizes(row[1] for row in rows)
@@ -95,7 +89,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         name = f'{metric}[{size}]'
         reading.require(not _CUT.fullmatch(row[2]),
                         f'{name} is truncated: {row[2]}')
-        metrics[name] = figure(reading.figure(row[2], name))
+        metrics[name] = reading.figure(row[2], name)
         _check_more(row[3], name)
     reading.check_columns((body[row.start():row.end(2)] for row in rows),
                           'the table')
@@ -106,7 +100,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         parameters |= {'test': f'{test}-device', 'buffers': buffers}
     if found[2]:
         parameters['version'] = found[2]
-    return reading.Reading(metrics, parameters, remarks=remarks)
+    return reading.Reading(metrics, parameters, remarks=remarks,
+                           units={metric: columns[1]})
 
 
 def _find_buffers(body: str, device: str | None) -> str:

@@ -5,6 +5,8 @@
 A parser is a module with ``KEYS``, the parameters that ``--expect`` may name,
 and ``read(text, expect) -> Reading``, which raises ``InvalidOutput``. It has
 no state, reads no files and never crashes: any bytes result in an Outcome.
+It finds names and numbers. Their unit and direction are those that the
+definition of the benchmark has.
 """
 
 import dataclasses
@@ -20,7 +22,9 @@ from hpcvirt import plug_ins
 from hpcvirt import words
 from hpcvirt.bench import parsers
 from hpcvirt.bench.model import line_pattern
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import output_format
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import pattern
 from hpcvirt.bench.parsers import reading
@@ -51,23 +55,21 @@ def _find() -> dict[str, Parser]:
             for name, module in modules.items() if hasattr(module, 'KEYS')}
 
 
-def parse(name: str, raw: bytes, expect: Mapping[str, str],
-          exit_status: int | None = None, where: str | None = None,
-          lines: line_pattern.LineRules | None = None) -> outcome.Outcome:
+def parse(form: output_format.OutputFormat, raw: bytes,
+          expect: Mapping[str, str],
+          exit_status: int | None = None) -> outcome.Outcome:
     """Parse one output.
 
-    :param name: name of the parser, for :func:`get`
+    :param form: what the definition of the benchmark says about it
     :param raw: the unchanged output; if it is larger than
         :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`, its beginning suffices
     :param expect: the requested parameters by name or alias
     :param exit_status: exit status of the program, None if it is unknown
-    :param where: the subject of an error, the parser by default
-    :param lines: the lines of the output, for :func:`get`
     :raises InvalidInput: if ``expect`` is invalid or there is no such parser,
         never because of the output
     """
-    parser = get(name, lines)
-    wanted = expectation.normalize(parser.keys, expect, where or name)
+    parser = get(form.parser, form.lines)
+    wanted = expectation.normalize(parser.keys, expect, form.benchmark)
     try:
         found = _read(parser, _decode(raw), wanted)
     except reading.InvalidOutput as exc:
@@ -77,12 +79,45 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
     if reason is None and exit_status not in (None, found.exit_status):
         reason = (f'the program ended with exit status {exit_status}, '
                   f'expected {found.exit_status}')
+    metrics: dict[str, outcome.Metric] = {}
+    # An output of another benchmark has other parameters and other figures:
+    # the parameters say it better.
+    if reason is None:
+        try:
+            metrics = _define(found, form)
+        except reading.InvalidOutput as exc:
+            reason = exc.reason
     return outcome.Outcome(
-        valid=reason is None, reason=reason,
-        metrics={} if reason else found.metrics, parameters=found.parameters,
+        valid=reason is None, reason=reason, metrics=metrics,
+        parameters=found.parameters,
         remarks=() if reason else found.remarks,
         kinds={key.name: key.kind for key in parser.keys
                if key.name in found.parameters})
+
+
+def _define(found: reading.Reading,
+            form: output_format.OutputFormat) -> dict[str, outcome.Metric]:
+    """Give each figure the unit and the direction of its definition.
+
+    :raises InvalidOutput: if a figure has no definition, or if the output
+        prints another unit
+    """
+    for figure in form.figures:
+        unit = found.units.get(figure.name, figure.unit)
+        reading.require(
+            unit == figure.unit,
+            f'{figure.name} is in {texts.quote(unit)[:40]}, but in '
+            f'{figure.unit} in the definition of {form.benchmark}')
+    metrics = {}
+    for name, value in found.metrics.items():
+        definition = metric_definition.find(form.figures, name)
+        if definition is None:
+            raise reading.InvalidOutput(
+                f'the parser {form.parser} found {texts.quote(name)[:60]}, '
+                f'which the definition of {form.benchmark} does not have')
+        metrics[name] = outcome.Metric(value, definition.unit,
+                                       definition.direction)
+    return metrics
 
 
 def _decode(raw: bytes) -> str:
@@ -138,9 +173,9 @@ def _read(parser: Parser, content: str,
             raise
         raise reading.Missing(
             f'{exc.reason}; the output says: {complaint}') from exc
-    for name, metric in found.metrics.items():
-        reading.require(math.isfinite(metric.value) and metric.value > 0,
-                        f'{name} is {metric.value}')
+    for name, value in found.metrics.items():
+        reading.require(math.isfinite(value) and value > 0,
+                        f'{name} is {value}')
     reading.require(found.metrics, 'the output has no figure')
     return found
 
@@ -189,14 +224,15 @@ def _read_safely(name: str, read: Callable[[str, Mapping[str, str]], object],
         if not isinstance(found, reading.Reading):
             raise reading.InvalidOutput(
                 f'the parser {name} returned no Reading')
-        for metric in found.metrics.values():
-            # They raise an error if they get something else.
-            math.isfinite(metric.value)
-            outcome.Direction(metric.direction)
+        for value in found.metrics.values():
+            # It raises an error if it gets no number.
+            math.isfinite(value)
+        words_found = (*found.metrics, *found.parameters.values(),
+                       *found.units.values())
         reading.require(
-            all(isinstance(value, str)
-                for value in found.parameters.values()),
-            f'the parser {name} returned a parameter that is no text')
+            all(isinstance(word, str) for word in words_found),
+            f'the parser {name} returned a name, a parameter or a unit that '
+            'is no text')
     except reading.InvalidOutput:
         raise
     except Exception as exc:

@@ -8,7 +8,6 @@ the definition say what the lines are.
 """
 
 from hpcvirt.bench.model import line_pattern
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 from hpcvirt.bench.parsers import text as texts
@@ -38,10 +37,9 @@ def read(rules: line_pattern.LineRules, text: str) -> reading.Reading:
             f'no complete line with "{texts.quote(wanted)}": the output is '
             'not complete', reading.Missing)
     metrics = {}
-    for name, line in rules.figures.items():
-        word = _find_word(line.pattern, complete, name)
-        metrics[name] = outcome.Metric(
-            reading.figure(word, name), line.unit, line.direction)
+    for name, pattern in rules.figures.items():
+        metrics[name] = reading.figure(
+            _find_word(pattern, complete, name), name)
     return reading.Reading(metrics, {
         name: _find_word(pattern, complete, name)
         for name, pattern in rules.parameters.items()})

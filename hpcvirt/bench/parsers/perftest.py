@@ -64,12 +64,10 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         cells = dict(zip(columns, row, strict=True))
         if title[3] == 'Latency':
             name = f'latency_us[{size}]'
-            metrics[name] = reading.duration(
-                reading.figure(cells[latency], name), 'us')
+            metrics[name] = reading.figure(cells[latency], name)
             continue
         name = f'bandwidth_gbit_s[{size}]'
-        rate = reading.figure(cells[column], name) * _GBIT_S[column]
-        metrics[name] = reading.rate(rate, 'Gbit/s')
+        metrics[name] = reading.figure(cells[column], name) * _GBIT_S[column]
     kind = 'bw'
     if title[3] == 'Latency':
         kind = 'lat'

@@ -79,8 +79,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         **reading.find_parameters(text, atoms=_ATOMS), **_cycles(text)}
     is_converged = parameters.get('converged') != 'no'
     return reading.Reading(
-        {'wall_s': reading.duration(wall_s),
-         'electrons_s': reading.duration(cycle_s)}, parameters,
+        {'wall_s': wall_s, 'electrons_s': cycle_s}, parameters,
         exit_status=0 if is_converged else 2,
         ending='' if is_converged else 'convergence NOT achieved after '
         f'{parameters.get("iterations", "the allowed")} iterations',

@@ -20,11 +20,7 @@ from typing import Any
 from typing import NoReturn
 
 from hpcvirt import words
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import text as texts
-
-UP = outcome.Direction.UP
-DOWN = outcome.Direction.DOWN
 
 
 class InvalidOutput(Exception):
@@ -47,27 +43,21 @@ class Missing(InvalidOutput):
 class Reading:
     """An output that passed the program's own checks.
 
+    :ivar metrics: name to value
     :ivar parameters: parameters that the program printed, by the keys of
         ``--expect``
     :ivar exit_status: exit status of a program that writes this output
     :ivar ending: why the exit status is not 0
+    :ivar units: name of a metric, without a message size, to the unit that
+        the output prints; it must be that of the definition
     """
 
-    metrics: Mapping[str, outcome.Metric]
+    metrics: Mapping[str, float]
     parameters: Mapping[str, str]
     exit_status: int = 0
     ending: str = ''
     remarks: tuple[str, ...] = ()
-
-
-def rate(value: float, unit: str) -> outcome.Metric:
-    """Return a metric that is better if it is larger."""
-    return outcome.Metric(value, unit, UP)
-
-
-def duration(value: float, unit: str = 's') -> outcome.Metric:
-    """Return a metric that is better if it is smaller."""
-    return outcome.Metric(value, unit, DOWN)
+    units: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def require(condition: object, reason: str,

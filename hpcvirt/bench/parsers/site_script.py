@@ -25,6 +25,4 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         len(found) == 1, f'{len(found)} complete lines "rate: NUMBER" or '
         '"time: NUMBER", not one', reading.Missing)
     name, word = found[0]
-    value = reading.figure(word, name)
-    return reading.Reading({name: reading.rate(
-        value, '1/s') if name == 'rate' else reading.duration(value)}, {})
+    return reading.Reading({name: reading.figure(word, name)}, {})

@@ -24,8 +24,8 @@ _KERNELS = {
 }
 
 _HEADER = re.compile(
-    r'^ *Function +(?:Best )?Rate \(?MB/s\)? +(?:Avg|RMS) time +Min time +'
-    r'Max time', re.MULTILINE)
+    r'^ *Function +(?:Best )?Rate \(?(MB/s)\)? +(?:Avg|RMS) time +'
+    r'Min time +Max time', re.MULTILINE)
 _ROW = re.compile(
     r'^ *(Copy|Scale|Add|Triad): +(\S+) +(\S+) +(\S+) +(\S+)[ \t]*$',
     re.MULTILINE)
@@ -46,8 +46,8 @@ _BANNER = re.compile(r'^ *STREAM version', re.MULTILINE)
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read STREAM's standard output."""
-    reading.find(_HEADER, text, 'no table of results: the output is not '
-                 'complete, or not of STREAM')
+    header = reading.find(_HEADER, text, 'no table of results: the output is '
+                          'not complete, or not of STREAM')
     reading.check_single(text, _HEADER, _BANNER)
     reading.refuse(text, _FAILED)
     rows = list(_ROW.finditer(text))
@@ -56,8 +56,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         words = [row[2] for row in rows if row[1] == name]
         reading.require(len(words) == 1,
                         f'{len(words)} rows of {name}, not one')
-        metrics[metric] = reading.rate(
-            reading.figure(words[0], f'the rate of {name}'), 'MB/s')
+        metrics[metric] = reading.figure(words[0], f'the rate of {name}')
     reading.find(_VALID, text, 'no "Solution Validates": the output is not '
                  'complete')
     reading.check_columns((row[0] for row in rows), 'the rates')
@@ -68,7 +67,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         element_bytes = reading.whole(element[1], 'the bytes of an element')
         for row in rows:
             _check_time(row, size, element_bytes)
-    return reading.Reading(metrics, parameters)
+    return reading.Reading(metrics, parameters,
+                           units=dict.fromkeys(metrics, header[1]))
 
 
 def _parameters(text: str) -> dict[str, str]:

@@ -72,8 +72,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if tasks is not None:
         parameters['ranks'] = str(reading.whole(tasks[1], 'Ntasks in X')
                                   * reading.whole(tasks[2], 'ntasks in Y'))
-    return reading.Reading({'step_time_s': reading.duration(
-        statistics.fmean(elapsed[1:]))}, parameters, remarks=remarks)
+    return reading.Reading({'step_time_s': statistics.fmean(elapsed[1:])},
+                           parameters, remarks=remarks)
 
 
 def _check_complete(text: str, lines: Sequence[re.Match[str]],

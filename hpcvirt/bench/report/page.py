@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
 from hpcvirt.bench.report import curves
@@ -34,7 +34,7 @@ def make_cards(results: Sequence[record.Result]) -> list[dict[str, Any]]:
     for series in trends.time_series(results):
         key = series.key
         if (key.label, key.metric) in bounded or _alarm(series):
-            name, _ = bounds.split(key.metric)
+            name, _ = metric_definition.split(key.metric)
             groups.setdefault(dataclasses.replace(key, metric=name),
                               []).append(series)
     found = [_card(key, group) for key, group in groups.items()]
@@ -152,7 +152,7 @@ def _unpaired(run: record.Run) -> dict[str, Any]:
         metrics = [metric for metric in found if metric is not None]
         logs = [math.log(metric.value) for metric in metrics]
         spread = statistics.stdev(logs) if len(logs) > 1 else None
-        base, size = bounds.split(name)
+        base, size = metric_definition.split(name)
         mean = math.exp(statistics.fmean(logs))
         sized.setdefault(base, []).append({
             'metric': name, 'unit': metrics[0].unit, 'count': len(metrics),
@@ -191,7 +191,7 @@ def make_rows(judgements: Sequence[judgement.Judgement],
     drawn = []
     sized: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
-        name, size = bounds.split(judged.metric)
+        name, size = metric_definition.split(judged.metric)
         sized.setdefault(name if size is not None else judged.metric,
                          []).append(judged)
     for name, found in sized.items():
@@ -281,4 +281,4 @@ def _range(name: str, group: Sequence[judgement.Judgement],
 
 
 def _size(judged: judgement.Judgement) -> int:
-    return bounds.split(judged.metric)[1] or 0
+    return metric_definition.split(judged.metric)[1] or 0

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import attempts
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import next_step
@@ -236,7 +236,7 @@ def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:
                  list[judgement.Judgement]] = {}
     for judged in judgements:
         if judged.result is judgement.VerdictResult.FAIL:
-            name, _ = bounds.split(judged.metric)
+            name, _ = metric_definition.split(judged.metric)
             groups.setdefault((judged.label, name, judged.limit),
                               []).append(judged)
     for group in groups.values():

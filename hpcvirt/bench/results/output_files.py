@@ -24,6 +24,7 @@ from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import parser
@@ -106,8 +107,7 @@ def collect(path: str, side: record.Side, benchmark: str | None,
     source = catalogue.output_source(benchmark)
     raws = itertools.chain((raw,), (read_raw(str(file)) for file in others))
     return (SideOutputs(source.name, '', tuple(
-        parser.parse(source.parser, raw, {**source.expect, **expect},
-                     where=source.name, lines=source.lines)
+        parser.parse(source.output_format, raw, {**source.expect, **expect})
         for raw in raws)),)
 
 
@@ -213,7 +213,7 @@ def _check_figures(output: ParsedOutput, where: str) -> None:
     """
     declared = catalogue.metrics(output.benchmark)
     for name, metric in output.metrics.items():
-        figure = declared.get(name.partition('[')[0])
+        figure = declared.get(metric_definition.split(name)[0])
         for what in ('unit', 'direction') if figure else ():
             found, wanted = getattr(metric, what), getattr(figure, what)
             if found != wanted:

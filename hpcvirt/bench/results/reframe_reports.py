@@ -22,11 +22,10 @@ from hpcvirt.bench.parsers import reading
 _REPEAT = re.compile(r' %[.$]repeat_no=\d+')
 
 _TIME = r'(?:[munµ]?s|m?secs?|m?seconds?|min(?:ute)?s?|h(?:ours?)?|days?)'
-#: The units of a direction. A time per something is a time.
-_UNITS = (
-    (reading.UP, re.compile(rf'.+/ ?{_TIME}|.*(?:flops?|gups|iops|bps|fps)',
-                            re.IGNORECASE)),
-    (reading.DOWN, re.compile(rf'{_TIME}(?: ?/.+)?', re.IGNORECASE)))
+_UNIT_OF_RATE = re.compile(
+    rf'.+/ ?{_TIME}|.*(?:flops?|gups|iops|bps|fps)', re.IGNORECASE)
+#: A time per something is a time.
+_UNIT_OF_TIME = re.compile(rf'{_TIME}(?: ?/.+)?', re.IGNORECASE)
 
 
 def is_report(document: object) -> bool:
@@ -114,7 +113,11 @@ def _outcome(case: Mapping[str, Any]) -> outcome.Outcome | None:
 
 def _direction(lower: object, upper: object,
                unit: str) -> outcome.Direction | None:
+    up, down = outcome.Direction.UP, outcome.Direction.DOWN
     if (lower is None) != (upper is None):
-        return reading.UP if upper is None else reading.DOWN
-    return next((direction for direction, pattern in _UNITS
-                 if pattern.fullmatch(unit)), None)
+        return up if upper is None else down
+    if _UNIT_OF_RATE.fullmatch(unit):
+        return up
+    if _UNIT_OF_TIME.fullmatch(unit):
+        return down
+    return None

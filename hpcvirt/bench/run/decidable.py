@@ -17,6 +17,7 @@ from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -56,7 +57,7 @@ def foresee(wanted: Sequence[requests.RunRequest],
     :param groups: all that are judged together, measured one after the other
     :param pairs: number of pairs, or of samples of an unpaired run
     :param bounds: bounds of the user
-    :raises InvalidInput: for an unknown variant
+    :raises InvalidInput: if more pairs are needed than are usual
     """
     runs = []
     for group in groups:
@@ -66,7 +67,7 @@ def foresee(wanted: Sequence[requests.RunRequest],
                      if size.rule is sizing.SizeRule.FIXED}
             runs.append(record.Run(
                 id='', benchmark=definition.name,
-                variant=definition.variant(request.variant).name,
+                variant=request.variant.name,
                 samples=(), purpose=purpose,
                 host=', '.join(dict.fromkeys(group.hosts)),
                 shape=plans.name_shape(
@@ -132,7 +133,7 @@ def find_unbounded(benchmarks: Iterable[definitions.Definition],
 
     :param metrics: the metrics that the user gives bounds for
     """
-    given = {all_bounds.split(metric)[0] for metric in metrics}
+    given = {metric_definition.split(metric)[0] for metric in metrics}
     return [definition.name for definition in benchmarks
             if not definition.bounds and given.isdisjoint(
                 figure.name for figure in definition.metrics)]

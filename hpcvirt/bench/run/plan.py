@@ -24,6 +24,7 @@ from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
@@ -117,7 +118,7 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
     planned = [
         _plan_run(request, pairs, record.Run(
             id='', benchmark=request.definition.name,
-            variant=request.definition.variant(request.variant).name,
+            variant=request.variant.name,
             samples=(), purpose=purpose,
             host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
             shape=shape or _shape(request, pairs),
@@ -217,7 +218,7 @@ def find_goals(run: record.Run) -> list[Goal]:
                   for figure in catalogue.get(run.benchmark).metrics}
     found = []
     for metric, bound in all_bounds.foresee(run).items():
-        direction = directions.get(all_bounds.split(metric)[0])
+        direction = directions.get(metric_definition.split(metric)[0])
         if direction is None:
             continue
         limit = stats.loss_of_ratio(bound.limit(direction), direction)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 
 
@@ -36,7 +36,8 @@ class Setting:
 class RunRequest:
     """A benchmark to run.
 
-    :ivar variant: None for the first variant of the definition
+    :mod:`hpcvirt.bench.run.run_spec` makes the jobs for a machine from it.
+
     :ivar launch: state of the guest to measure, None for any
     :ivar study: the study that it belongs to, None if it belongs to none
     :ivar case: the case of that study
@@ -44,17 +45,12 @@ class RunRequest:
     """
 
     definition: definitions.Definition
-    variant: str | None = None
+    variant: definitions.Variant
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     launch: record.Launch | None = None
     study: str | None = None
     case: str | None = None
     mpi_options: tuple[str, ...] = ()
-
-    @property
-    def spans(self) -> bool:
-        """Whether one run spans several machines, by MPI."""
-        return self.definition.variant(self.variant).spans
 
 
 def find(names: Iterable[str], settings: Sequence[Setting],
@@ -118,10 +114,11 @@ def check_bounds(benchmarks: Iterable[definitions.Definition],
 
     :raises InvalidInput: for the first metric that is not
     """
-    known = {figure.name: None for definition in benchmarks
-             for figure in definition.metrics}
+    figures = [figure for definition in benchmarks
+               for figure in definition.metrics]
     for metric in metrics:
-        if bounds.split(metric)[0] not in known:
+        if metric_definition.find(figures, metric) is None:
+            known = dict.fromkeys(figure.form for figure in figures)
             raise exception.InvalidInput(
                 f'--bound {metric}', 'none of the named benchmarks has this '
                 f'metric; they have {", ".join(known)}')

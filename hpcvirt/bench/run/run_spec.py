@@ -12,6 +12,7 @@ from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import parser
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import target as targets
 
 #: Lets Open MPI start as root, which it refuses by default: many guests have
@@ -109,17 +110,16 @@ class JobSpec:
         return self.target.label
 
 
-def make(definition: definitions.Definition, variant_name: str | None,
-         machine: sizing.Machine, settings: Mapping[str, str],
+def make(request: requests.RunRequest, machine: sizing.Machine,
          hosts: Sequence[str] = ()) -> RunSpec:
     """Fill the placeholders of a definition for a machine.
 
-    :param settings: sizes, ranks, threads and paths of the user
     :param hosts: the value of ``{hosts}``
     :raises InvalidInput: for an unknown setting, a missing path, a machine
         that is too small, or a parser that does not exist
     """
-    variant = definition.variant(variant_name)
+    definition, variant = request.definition, request.variant
+    settings = request.settings
     paths = {path.name: settings[path.name] for path in definition.paths
              if path.name in settings}
     sizes = {name: value for name, value in settings.items()

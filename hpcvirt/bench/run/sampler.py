@@ -334,8 +334,8 @@ def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
     expect = dict(run.expect)
     if run.definition.exit_status:
         expect.setdefault('rc', str(run.definition.exit_status))
-    return parser.parse(run.definition.parser, raw[run.output], expect,
-                        end.status, run.definition.name, run.definition.lines)
+    return parser.parse(run.definition.output_format, raw[run.output], expect,
+                        end.status)
 
 
 def _is_missing(raw: Mapping[str, bytes], end: End) -> bool:

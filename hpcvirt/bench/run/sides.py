@@ -90,10 +90,9 @@ def jobs(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
     :raises InvalidInput: for an unknown setting, or a guest that is too small
     :raises Unreachable: if the targets of an MPI run do not reach each other
     """
-    if request.spans:
+    if request.variant.spans:
         return _spanning(pairs, request)
-    specs = [run_spec.make(request.definition, request.variant, pair.size,
-                           request.settings) for pair in pairs]
+    specs = [run_spec.make(request, pair.size) for pair in pairs]
     found = {record.Side.GUEST: tuple(
         run_spec.JobSpec(spec, pair.guest)
         for spec, pair in zip(specs, pairs, strict=True))}
@@ -108,14 +107,12 @@ def jobs(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
 
 def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
     size = whole(pairs)
-    variant = request.definition.variant(request.variant)
     # The number of ranks follows from the size of all guests together.
-    values = run_spec.make(request.definition, request.variant, size,
-                           request.settings).values
+    values = run_spec.make(request, size).values
     ranks = dict(zip(
         [pair.guest.label for pair in pairs],
         mpi_hosts.slots(int(values['ranks']),
-                        [sizing.weight(variant.ranks, pair.size)
+                        [sizing.weight(request.variant.ranks, pair.size)
                          for pair in pairs]), strict=True))
 
     def job(spanned: Sequence[targets.Target],
@@ -128,10 +125,9 @@ def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
         hosts = mpi_hosts.hosts(
             names, [sum(ranks[pair.guest.label] for pair in group)
                     for group in groups],
-            variant.environment)
+            request.variant.environment)
         spec = run_spec.make(
-            request.definition, request.variant,
-            dataclasses.replace(size, nodes=len(spanned)), request.settings,
+            request, dataclasses.replace(size, nodes=len(spanned)),
             (*hosts, *request.mpi_options))
         return run_spec.JobSpec(spec, spanned[0], tuple(spanned[1:]))
 

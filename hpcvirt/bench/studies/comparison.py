@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import link_rates
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.studies import preconditions
@@ -158,16 +158,16 @@ def _stands_for(case: study.Case, row: study.PublishedComparison,
 def _single(row: study.PublishedComparison, run: record.Run) -> SiteResult:
     """Return a figure of one run, or the mean over its message sizes."""
     judgements = [judged for judged in verdict.describe(run)
-                  if bounds.split(judged.metric)[0] == row.metric]
+                  if metric_definition.split(judged.metric)[0] == row.metric]
     if not judgements:
         judgements = list(_primary(run))
     blank = _blank(run, run.benchmark != row.benchmark)
     if not judgements:
         return _without_figure(blank, run)
-    if bounds.split(judgements[0].metric)[1] is None:
+    if metric_definition.split(judgements[0].metric)[1] is None:
         return _figure(blank, judgements[0], row)
-    judgements = [judged for judged in judgements
-                  if _in_range(row, bounds.split(judged.metric)[1] or 0)]
+    judgements = [judged for judged in judgements if _in_range(
+        row, metric_definition.split(judged.metric)[1] or 0)]
     components = tuple(_component(judged.metric, judged)
                        for judged in judgements)
     blank = dataclasses.replace(
@@ -241,11 +241,11 @@ def _without_row(runs: Iterable[record.Run]) -> Iterator[SiteResult]:
         figures: dict[str, list[judgement.Judgement]] = {}
         for judged in _primary(run):
             figures.setdefault(
-                bounds.split(judged.metric)[0], []).append(judged)
+                metric_definition.split(judged.metric)[0], []).append(judged)
         if not figures:
             yield _without_figure(blank, run)
         for judgements in figures.values():
-            if bounds.split(judgements[0].metric)[1] is None:
+            if metric_definition.split(judgements[0].metric)[1] is None:
                 yield _figure(blank, judgements[0], None)
             else:
                 yield dataclasses.replace(
@@ -260,7 +260,7 @@ def _primary(run: record.Run) -> Iterator[judgement.Judgement]:
     primary = {figure.name for figure in catalogue.get(run.benchmark).metrics
                if figure.primary}
     for judged in verdict.describe(run):
-        if bounds.split(judged.metric)[0] in primary:
+        if metric_definition.split(judged.metric)[0] in primary:
             yield judged
 
 
@@ -309,7 +309,7 @@ def _figure(blank: SiteResult, judged: judgement.Judgement,
 def _component(name: str, judged: judgement.Judgement) -> Component:
     return Component(name, judged.unit, judged.direction, judged.native,
                      judged.guest, judged.interval,
-                     bounds.split(judged.metric)[1])
+                     metric_definition.split(judged.metric)[1])
 
 
 def _times(value: float | None, factor: float | None) -> float | None:

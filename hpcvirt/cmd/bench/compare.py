@@ -69,8 +69,8 @@ class ParseOutput(command.Report):
         source = catalogue.output_source(args.name)
         expect = {**source.expect, **_read_expectations(args.expect)}
         raw = output_files.read_raw(args.file)
-        outcome = parsers.parse(source.parser, raw, expect, args.exit_status,
-                               source.name, source.lines)
+        outcome = parsers.parse(source.output_format, raw, expect,
+                                args.exit_status)
         parsed = output_files.make_output(source.name, outcome)
         return command.CommandResult(serialization.dump(parsed),
                                      lambda: _draw_output(parsed),

@@ -126,11 +126,11 @@ def _example(args: argparse.Namespace, definition: definitions.Definition,
     if args.cpus is None or args.memory_mib is None:
         return None
     from hpcvirt.bench.catalogue import sizing
+    from hpcvirt.bench.run import run_request as requests
     from hpcvirt.bench.run import run_spec
-    spec = run_spec.make(
-        definition, variant.name, sizing.Machine(
-            args.cpus, args.memory_mib),
-        {path.name: f'<{path.name}>' for path in definition.paths})
+    request = requests.RunRequest(definition, variant, {
+        path.name: f'<{path.name}>' for path in definition.paths})
+    spec = run_spec.make(request, sizing.Machine(args.cpus, args.memory_mib))
     return {
         'variant': variant.name, 'values': spec.values,
         'environment': spec.environment, 'command': spec.command,

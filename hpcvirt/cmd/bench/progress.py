@@ -14,8 +14,8 @@ from rich import live as lives
 from rich import text as texts
 
 from hpcvirt import printable
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import schedule
 
@@ -106,7 +106,7 @@ class Terminal:
         if outcome.valid:
             # Primary figures, as many as fit into a line.
             names = [name for name in outcome.metrics
-                     if bounds.split(name)[0] in self._primary][:2]
+                     if metric_definition.split(name)[0] in self._primary][:2]
             summary = ', '.join(
                 f'{name} {outcome.metrics[name].value:.6g} '
                 f'{outcome.metrics[name].unit}' for name in names)

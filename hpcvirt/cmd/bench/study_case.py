@@ -39,7 +39,7 @@ class StudyCase:
         """
         return tuple(
             requests.RunRequest(
-                definition, benchmark.variant,
+                definition, definition.variant(benchmark.variant),
                 {**scaling.scale_parameters(self.case, benchmark, guests),
                  **requests.settings_of(definition, settings)},
                 record.Launch(self.case.launch or record.Launch.WARM),

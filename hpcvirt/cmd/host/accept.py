@@ -197,7 +197,8 @@ def _accept(args: argparse.Namespace,
             natives = [targets.find_named(args, args.native)
                        for _ in ids] if args.native else []
             return measurement.measure(
-                make_plan, store, any(each.spans for each in wanted), guests,
+                make_plan, store,
+                any(request.variant.spans for request in wanted), guests,
                 natives, shown, key_file)
 
         def hold(reason: str, since: str) -> None:

@@ -8,7 +8,6 @@ import datetime
 import itertools
 import math
 import os
-import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +19,8 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.model import metric_definition
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
@@ -222,17 +223,18 @@ def _check_program(program: experiments.TunedProgram,
                    guest: shape_model.Shape, where: str) -> None:
     try:
         definition, variant = catalogue.find(program.benchmark)
-        run_spec.make(definition, variant, sizing.Machine(
-            guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
+        run_spec.make(
+            requests.RunRequest(definition, variant, program.settings),
+            sizing.Machine(guest.cpus, guest.memory_mib, len(guest.cells)))
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(where, str(exc)) from exc
-    known = [each.name + '[BYTES]' * each.per_size
-             for each in definition.metrics]
+    # Without a metric, that of a benchmark with a single one counts.
     metric = program.metric or ', '.join(
         each.name for each in definition.metrics if each.primary)
-    if re.sub(r'\[\d+\]$', '[BYTES]', metric) not in known:
-        raise exception.InvalidInput(
-            f'{where}.metric', f'must be one of {", ".join(known)}')
+    if metric_definition.find(definition.metrics, metric) is None:
+        known = ', '.join(each.form for each in definition.metrics)
+        raise exception.InvalidInput(f'{where}.metric',
+                                     f'must be one of {known}')
 
 
 def _add(parser: argparse.ArgumentParser) -> None:

@@ -17,6 +17,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import identity
 from hpcvirt.bench.run import plan
+from hpcvirt.bench.run import run_request
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import target
@@ -33,9 +34,9 @@ class TestBuild(testtools.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             (pathlib.Path(scratch) / 'Makefile').write_text(makefile)
             (pathlib.Path(scratch) / 'run').mkdir(mode=0o700)
-            spec = run_spec.make(catalogue.get('npb-ep'), 'serial',
-                                 sizing.Machine(1, 512),
-                                 {'npb_ser': scratch, 'class': 'S'})
+            spec = run_spec.make(run_request.RunRequest(
+                *catalogue.find('npb-ep/serial'),
+                {'npb_ser': scratch, 'class': 'S'}), sizing.Machine(1, 512))
             return str(self.assertRaises(
                 exception.Unreachable, runner.build, spec,
                 local.LocalExecutor(), f'{scratch}/run/build'))
@@ -103,10 +104,10 @@ class IdentityTest(unittest.TestCase):
                 **more):
         definition = dataclasses.replace(catalogue.get('namd-stmv'),
                                          **changes or {})
-        spec = run_spec.make(
-            definition, None, sizing.Machine(2, 1024),
+        spec = run_spec.make(run_request.RunRequest(
+            definition, definition.variant(),
             {'namd': str(self.program), 'input': str(self.input),
-             **(settings or {})})
+             **(settings or {})}), sizing.Machine(2, 1024))
         jobs = {side: (run_spec.JobSpec(spec, target.Target(
             local.LocalExecutor(), 'vm', flavor=flavor, facts=facts or {})),)
             for side in record.Side}

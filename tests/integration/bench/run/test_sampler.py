@@ -16,6 +16,7 @@ from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import text
+from hpcvirt.bench.run import run_request
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
@@ -98,8 +99,10 @@ class SampleTest(unittest.TestCase):
         script = self.scratch / f'script-{label}'
         script.write_text(f'#!/bin/sh\n{program}\n')
         script.chmod(0o755)
-        spec = run_spec.make(catalogue.get('hs06'), None,
-                             sizing.Machine(2, 1024), {'script': str(script)})
+        spec = run_spec.make(
+            run_request.RunRequest(*catalogue.find('hs06'),
+                                   {'script': str(script)}),
+            sizing.Machine(2, 1024))
         if files:
             spec = dataclasses.replace(spec, inputs=files)
         spec = dataclasses.replace(spec, **changes or {})

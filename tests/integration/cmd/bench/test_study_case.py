@@ -6,6 +6,7 @@ import json
 import os
 from unittest import mock
 
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.parsers import parser
 from tests.builders import commands
 from tests.integration.bench import run_case
@@ -28,7 +29,9 @@ sed -E "s/^((HPL_T|Star)[A-Za-z_]+=[0-9]+\\.[0-9]+)/\\1${{sample#00}}/" \
 
 def figure(side, metric):
     text = (run_case.DATA / side / 'hpccoutf.txt').read_text()
-    return parser.parse('hpcc', text.encode(), {}).metrics[metric].value
+    found = parser.parse(catalogue.get('hpcc').output_format, text.encode(),
+                         {})
+    return found.metrics[metric].value
 
 
 class RunStudyTest(run_case.RunCase):

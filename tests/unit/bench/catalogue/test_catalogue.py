@@ -3,7 +3,6 @@
 import testtools
 
 from hpcvirt import exception
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
@@ -11,7 +10,6 @@ from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import parser
 from tests.builders import defined
 from tests.builders import refusals
-from tests.unit.bench.parsers import test_parser
 
 
 class TestRead(testtools.TestCase):
@@ -58,6 +56,8 @@ class TestRead(testtools.TestCase):
                      {**defined.GOOD, 'metrics': [], 'bounds': []})
         self.refused('no metric is primary', defined.change(
             'metrics', 0, 'primary', to=False))
+        self.refused('two metrics have the same name', defined.change(
+            'metrics', to=2 * defined.GOOD['metrics']))
         self.refused('no value for {M}', defined.change(
             'variants', 0, 'command', to=['spin', '{M}']))
         self.refused('no value for {M}',
@@ -104,6 +104,15 @@ class TestRead(testtools.TestCase):
 MACHINES = (sizing.Machine(1, 512), sizing.Machine(2, 2048),
             sizing.Machine(36, 196608, 2, 2 * 25344),
             sizing.Machine(256, 1048576, 8, 16 * 32768))
+
+
+#: The ends of names that say the unit, the longer ones first.
+UNITS_IN_NAMES = {
+    '_mb_s': 'MB/s', '_gb_s': 'GB/s', '_mib_s': 'MiB/s',
+    '_gbit_s': 'Gbit/s', '_per_s': '1/s', '_per_day': 'ns/day',
+    'mops_total': 'Mop/s', 'gflops': 'Gflop/s', 'Gflops': 'Gflop/s',
+    'Tflops': 'Tflop/s', 'GUPs': 'GUP/s', '_GBs': 'GB/s', '_GBytes': 'GB/s',
+    '_usec': 'us', '_us': 'us', '_ns': 'ns', '_s': 's'}
 
 
 class TestFiles(testtools.TestCase):
@@ -166,20 +175,31 @@ class TestDefinitions(testtools.TestCase):
         for each in catalogue.all_definitions():
             self.assertEqual(str(each.exit_status), each.expect.get('rc', '0'))
 
-    def test_figures_have_the_unit_and_direction_of_the_parser(self):
-        for name, raw, expect in test_parser.GOOD:
-            outcome = parser.parse(name, raw, expect)
-            for metric, measured in outcome.metrics.items():
-                plain, size = bounds.split(metric)
-                described = [
-                    figure for definition in catalogue.all_definitions()
-                    if definition.parser == name
-                    for figure in definition.metrics if figure.name == plain]
-                self.assertTrue(described, f'{name} {metric}')
-                for figure in described:
-                    self.assertEqual(
-                        (measured.unit, measured.direction, size is not None),
-                        (figure.unit, figure.direction, figure.per_size))
+    def test_definitions_that_share_a_parser_agree_on_its_figures(self):
+        described = {}
+        for each in catalogue.all_definitions():
+            for figure in each.metrics:
+                meaning = figure.unit, figure.direction, figure.per_size
+                first = described.setdefault((each.parser, figure.name),
+                                             meaning)
+                self.assertEqual(first, meaning, f'{each.name} {figure.name}')
+
+    def test_a_unit_in_a_name_is_that_of_the_figure(self):
+        for each in catalogue.all_definitions():
+            for figure in each.metrics:
+                units = [unit for end, unit in UNITS_IN_NAMES.items()
+                         if figure.name.endswith(end)]
+                if units:
+                    self.assertEqual(units[0], figure.unit,
+                                     f'{each.name} {figure.name}')
+
+    def test_times_are_better_if_they_are_smaller(self):
+        for each in catalogue.all_definitions():
+            for figure in each.metrics:
+                is_time = figure.unit in ('s', 'us', 'ns')
+                self.assertEqual('down' if is_time else 'up',
+                                 figure.direction,
+                                 f'{each.name} {figure.name}')
 
     def test_both_arms_are_bound_to_cores(self):
         for each in catalogue.all_definitions():

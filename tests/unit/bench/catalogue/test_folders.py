@@ -75,6 +75,16 @@ class TestFoldersOfASite(testtools.TestCase):
             self.refused(f'hpcvirt has a benchmark {alias}',
                          {**SPIN, 'aliases': [alias]})
 
+    def test_members_of_a_family_have_figures_in_the_same_units(self):
+        self.write({**SPIN, 'parser': 'npb', 'metrics': [
+            {**SPIN['metrics'][0], 'name': 'mops_total', 'unit': 'Gop/s'}]})
+        self.assertIn('mops_total is in Gop/s (up), but in Mop/s (up) in '
+                      'another benchmark of npb', refusals.message(
+                          self, lambda: catalogue.output_source(
+                              'npb').output_format))
+        form = catalogue.output_source('spin').output_format
+        self.assertEqual('Gop/s', form.figures[0].unit)
+
     def test_a_name_is_in_one_folder(self):
         other = folders.make(self)
         catalogue_folders.choose([str(self.folder), str(other)])

@@ -7,6 +7,8 @@ import pathlib
 
 import testtools
 
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.model import output_format
 from hpcvirt.bench.parsers import parser
 
 DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
@@ -14,6 +16,15 @@ DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
 
 def data(name):
     return (DATA / name).read_bytes()
+
+
+def form(name):
+    """The format of a parser's outputs, with the figures of all benchmarks."""
+    figures = {}
+    for definition in catalogue.all_definitions():
+        if definition.parser == name:
+            figures |= {figure.name: figure for figure in definition.metrics}
+    return output_format.OutputFormat(name, name, tuple(figures.values()))
 
 
 class ParserTestCase(testtools.TestCase):
@@ -34,7 +45,7 @@ class ParserTestCase(testtools.TestCase):
     def parse(self, raw, expect=None, exit_status=None):
         if isinstance(raw, str):
             raw = raw.encode()
-        found = parser.parse(self.parser, raw, expect or {}, exit_status)
+        found = parser.parse(form(self.parser), raw, expect or {}, exit_status)
         for metric in found.metrics.values():
             self.assertTrue(math.isfinite(metric.value) and metric.value > 0)
         self.assertEqual(found.valid, found.reason is None)

@@ -8,6 +8,14 @@ SCREEN = base.data('cyclictest/screen.txt').decode()
 #: Of rt-tests 2.4.
 FILE = base.data('cyclictest/two_threads.json')
 
+#: Of rt-tests 2.4 with --nsecs.
+NSECS = """\
+T: 0 (26027) P: 0 I:1000 C:    300 Min:  39156 Act:  104397 Avg:   89158 \
+Max: 2366924
+T: 1 (26028) P: 0 I:1500 C:    210 Min:  71529 Act:   97307 Avg:   97136 \
+Max:  292038
+"""
+
 GOOD_OUTPUTS = ((SCREEN.encode(), {'threads': '4'}), (FILE, {}))
 
 
@@ -25,6 +33,9 @@ def changed(value, *path):
 class TestCyclictest(base.ParserTestCase):
     parser = 'cyclictest'
     refused = (
+        ('nanoseconds', 'mean_us is in ns, but in us',
+         changed(1, 'resolution_in_ns')),
+        ('nanoseconds on the screen', 'mean_us is in ns, but in us', NSECS),
         ('a file cut short', 'not a complete JSON document', FILE[:-5]),
         ('no threads', 'no latencies', changed({}, 'thread')),
         ('a missing thread', 'a thread is missing',

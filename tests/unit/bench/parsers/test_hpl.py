@@ -16,6 +16,8 @@ GOOD_OUTPUTS = ((OUTPUT.encode(), {}), (RUN, {'N': '2000'}),
 class TestHpl(base.ParserTestCase):
     parser = 'hpl'
     refused = (
+        ('another unit', 'gflops is in Tflop/s, but in Gflop/s',
+         OUTPUT.replace('  Gflops\n', '  Tflops\n')),
         ('a failed check', 'the residual checks FAILED, not one result',
          OUTPUT.replace(CHECK, '1.2e+09 ...... FAILED')),
         ('a failed test', '1 tests completed and failed',

@@ -13,6 +13,8 @@ GOOD_OUTPUTS = ((OUTPUT.encode(), {'tasks': '30'}), (RUN.encode(), {}))
 class TestIor(base.ParserTestCase):
     parser = 'ior'
     refused = (
+        ('another unit', 'write_mib_s is in GiB/s, but in MiB/s',
+         RUN.replace('Mean(MiB)', 'Mean(GiB)')),
         ('wrong data', 'Incorrect data on read (262144 errors found)',
          OUTPUT.replace('Max Write', 'WARNING: Incorrect data on read (262144 '
                         'errors found).\nMax Write')),

@@ -10,6 +10,8 @@ GOOD_OUTPUTS = ((base.data('mpi4py/pingpong_mpich.txt'), {}),)
 class TestPingpong(base.ParserTestCase):
     parser = 'mpi4py_pingpong'
     refused = (
+        ('another unit', 'bandwidth_mb_s is in MiB/s, but in MB/s',
+         TABLE.replace('[MB/s]', '[MiB/s]')),
         ('a table that ends early', 'max_size=1048576 was requested', TABLE,
          {'max_size': '1048576'}),
         ('a time that does not belong to the rate', 'do not agree',

@@ -20,6 +20,8 @@ BOUNDS = '# Out of bounds values : 0 OK'
 class TestNccl(base.ParserTestCase):
     parser = 'nccl'
     refused = (
+        ('another unit', 'avg_busbw_gb_s is in GiB/s, but in GB/s',
+         K80.replace('(GB/s)', '(GiB/s)')),
         ('a wrong value out of place', 'wrong values at 8388608 bytes: 3',
          H100.replace('27.50      0', '27.50      3')),
         ('a wrong value in place', 'wrong values at 8388608 bytes: 12',

@@ -14,6 +14,8 @@ GOOD_OUTPUTS = ((OUTPUT.encode(), {'tests': '4'}), (OUTPUT.encode(), {}))
 class TestNvbandwidth(base.ParserTestCase):
     parser = 'nvbandwidth'
     refused = (
+        ('another unit', 'host_device_latency_sm is in us, but in ns',
+         OUTPUT.replace('(ns)', '(us)')),
         ('a sum cut off', 'no complete line "SUM host_device_latency_sm"',
          OUTPUT[:OUTPUT.index('latency_sm 772.58') + 16]),
         ('the sum of another test', 'no complete line "SUM host_to_device',

@@ -32,6 +32,10 @@ GOOD_OUTPUTS = (
 class TestOsu(base.ParserTestCase):
     parser = 'osu'
     refused = (
+        ('another unit', 'latency_us is in ms, but in us in the definition',
+         table(column='Avg Latency(ms)   Validation', tail='   Pass')),
+        ('bits', 'bandwidth_mb_s is in Mb/s, but in MB/s in the definition',
+         table('MPI Bandwidth', 'Bandwidth (Mb/s)')),
         ('a figure that lost digits', 'columns do not align',
          table().replace('129.50', '9.50')),
         ('the table must end where it was asked to',

@@ -2,6 +2,7 @@
 
 """What holds for every parser, whatever it is given."""
 
+import dataclasses
 import importlib
 import re
 import time
@@ -10,10 +11,14 @@ import hypothesis
 import testtools
 from hypothesis import strategies
 
+from hpcvirt.bench.model import metric_definition
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import output_format
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.parsers import text
 from tests.builders import packages
 from tests.builders import refusals
+from tests.unit.bench.parsers import base
 
 #: Parser, a good output of it, and what is expected of it: ``GOOD_OUTPUTS`` of
 #: the module that tests the parser.
@@ -21,6 +26,10 @@ GOOD = tuple(
     (name, raw, expect) for name in sorted(parser.PARSERS)
     for raw, expect in importlib.import_module(
         f'tests.unit.bench.parsers.test_{name}').GOOD_OUTPUTS)
+
+#: Parsers of outputs whose units are read.
+PRINT_UNITS = {'cyclictest', 'hpl', 'ior', 'mpi4py_pingpong', 'nccl',
+               'nvbandwidth', 'osu', 'stream'}
 
 SETTINGS = hypothesis.settings(
     max_examples=150, deadline=None,
@@ -32,7 +41,6 @@ FRAGMENTS = strategies.sampled_from([
 
 
 SITE_PARSER = """
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
@@ -46,11 +54,14 @@ def read(text, expect):
         return None
     if 'refuse' in text:
         raise reading.InvalidOutput('not good')
-    word = text.split()[0]
+    word, ranks, name, unit, *_ = *text.split(), 'x', 's'
     value = eval(word, {'inf': float('inf')})
-    return reading.Reading({'x': outcome.Metric(value, 's', 'down')},
-                           {'ranks': text.split()[1]})
+    return reading.Reading({name: value}, {'ranks': ranks}, units={'x': unit})
 """
+#: A definition that has it.
+SITE = output_format.OutputFormat(
+    'spin', 'site', (metric_definition.MetricDefinition(
+        'x', 's', outcome.Direction.DOWN, 'time'),))
 
 
 class TestParsersOfPackages(testtools.TestCase):
@@ -63,10 +74,11 @@ class TestParsersOfPackages(testtools.TestCase):
             'keyless = site_hpc:KeyLess\n')
 
     def test_it_reads_as_those_of_hpcvirt_do(self):
-        found = parser.parse('site', b'2.5 4\n', {'ranks': '4'})
+        found = parser.parse(SITE, b'2.5 4\n', {'ranks': '4'})
         self.assertTrue(found.valid, found.reason)
-        self.assertEqual(2.5, found.metrics['x'].value)
-        found = parser.parse('site', b'2.5 4\n', {'ranks': '8'})
+        self.assertEqual(outcome.Metric(2.5, 's', outcome.Direction.DOWN),
+                         found.metrics['x'])
+        found = parser.parse(SITE, b'2.5 4\n', {'ranks': '8'})
         self.assertIn('ranks=8 was requested', found.reason)
 
     def test_whatever_it_does_is_an_outcome(self):
@@ -76,8 +88,11 @@ class TestParsersOfPackages(testtools.TestCase):
                 (b'refuse', 'not good'), (b'0 4', 'x is 0'),
                 (b'-1 4', 'x is -1'), (b'inf 4', 'x is inf'),
                 (b"'1' 4", 'the parser site failed (TypeError'),
-                (b'1 many', "ranks is 'many', which is not a whole")):
-            found = parser.parse('site', raw, {})
+                (b'1 many', "ranks is 'many', which is not a whole"),
+                (b'2.5 4 y s', 'the parser site found y, which the '),
+                (b'2.5 4 x[8] s', 'found x[8], which the definition of spin '),
+                (b'2.5 4 x ms', 'x is in ms, but in s in the definition')):
+            found = parser.parse(SITE, raw, {})
             self.assertFalse(found.valid)
             self.assertIn(what, found.reason)
 
@@ -93,7 +108,7 @@ class TestParsersOfPackages(testtools.TestCase):
 
 class TestEveryParser(testtools.TestCase):
     def parse(self, name, raw, expect=None):
-        found = parser.parse(name, raw, expect or {})
+        found = parser.parse(base.form(name), raw, expect or {})
         self.assertEqual(found.valid, found.reason is None)
         if found.valid:
             self.assertTrue(found.metrics)
@@ -106,6 +121,19 @@ class TestEveryParser(testtools.TestCase):
         for name, raw, expect in GOOD:
             found = self.parse(name, raw, expect)
             self.assertTrue(found.valid, f'{name}: {found.reason}')
+
+    def test_a_definition_in_another_unit_than_the_output_is_refused(self):
+        for name, raw, expect in GOOD:
+            form = base.form(name)
+            found = parser.parse(dataclasses.replace(form, figures=tuple(
+                dataclasses.replace(figure, unit='furlongs')
+                for figure in form.figures)), raw, expect)
+            if name in PRINT_UNITS:
+                self.assertIn(f'but in furlongs in the definition of {name}',
+                              found.reason)
+            else:
+                self.assertEqual({'furlongs'}, {
+                    metric.unit for metric in found.metrics.values()})
 
     def test_the_modules_of_the_programs_are_the_parsers(self):
         self.assertLessEqual(

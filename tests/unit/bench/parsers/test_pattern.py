@@ -3,24 +3,27 @@
 import testtools
 
 from hpcvirt.bench.model import line_pattern
+from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import output_format
 from hpcvirt.bench.parsers import parser
 
 RULES = line_pattern.LineRules(
-    {'rate': line_pattern.FigureLine(
-        r'Performance: +(\S+) steps/s', 'steps/s', outcome.Direction.UP),
-     'time': line_pattern.FigureLine(
-         r'Total: (\S+) s', 's', outcome.Direction.DOWN)},
+    {'rate': r'Performance: +(\S+) steps/s', 'time': r'Total: (\S+) s'},
     {'ranks': r'Running on (\d+) ranks'}, ('Run finished',),
     ('residual is wrong', 'ERROR'))
+FORM = output_format.OutputFormat('spin', 'pattern', (
+    metric_definition.MetricDefinition(
+        'rate', 'steps/s', outcome.Direction.UP, 'speed'),
+    metric_definition.MetricDefinition(
+        'time', 's', outcome.Direction.DOWN, 'duration')), RULES)
 OUTPUT = ('Running on 4 ranks\n   Performance:  12.5 steps/s  \n'
           'Total: 3.5 s\nRun finished after 9 steps\n')
 
 
 class TestPattern(testtools.TestCase):
     def parse(self, raw, expect=None):
-        return parser.parse('pattern', raw.encode(), expect or {},
-                            lines=RULES)
+        return parser.parse(FORM, raw.encode(), expect or {})
 
     def test_figures_stand_on_the_lines_that_are_described(self):
         found = self.parse(OUTPUT, {'ranks': '4'})

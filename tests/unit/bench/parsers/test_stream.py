@@ -71,6 +71,8 @@ GOOD_OUTPUTS = (
 class TestStream(base.ParserTestCase):
     parser = 'stream'
     refused = (
+        ('another unit, as in the sections of HPCC', 'not of STREAM',
+         NATIVE.replace('MB/s', 'GB/s')),
         ('a run that does not validate', 'Failed Validation',
          NATIVE.replace(
              'Solution Validates: avg error less than 1.000000e-13 on all '

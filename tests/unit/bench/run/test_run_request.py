@@ -60,13 +60,15 @@ class SettingsOfTest(unittest.TestCase):
     def test_a_bound_is_for_a_metric_of_a_benchmark(self):
         definitions = [catalogue.get(name) for name in ('stream',
                                                         'osu-latency')]
-        known = {figure.name for each in definitions
-                 for figure in each.metrics}
-        run_request.check_bounds(definitions, {
-            *known, 'latency_us[8]'})
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    '--bound triads: .* triad_mb_s'):
-            run_request.check_bounds(definitions, ['triads'])
+        run_request.check_bounds(definitions, ['triad_mb_s', 'copy_mb_s',
+                                               'latency_us[8]'])
+        # A bound of all sizes, or of a size that there is not, would be that
+        # of no figure.
+        for metric in ('triads', 'triad_mb_s[8]', 'latency_us'):
+            with self.assertRaisesRegex(
+                    exception.InvalidInput, r'--bound .* triad_mb_s, .*, '
+                    r'latency_us\[BYTES\]$'):
+                run_request.check_bounds(definitions, [metric])
 
 
 class FindTest(unittest.TestCase):
@@ -77,12 +79,12 @@ class FindTest(unittest.TestCase):
             record.Launch.WARM)
         self.assertEqual(
             ('npb-cg', 'openmp', {'class': 'S', 'threads': '2'}, 'warm'),
-            (cg.definition.name, cg.variant, cg.settings, cg.launch))
+            (cg.definition.name, cg.variant.name, cg.settings, cg.launch))
         self.assertEqual(
-            ('hpcc', None, {'N': '300', 'threads': '2'}),
-            (hpcc.definition.name, hpcc.variant, hpcc.settings))
+            ('hpcc', 'mpi', {'N': '300', 'threads': '2'}),
+            (hpcc.definition.name, hpcc.variant.name, hpcc.settings))
 
     def test_only_mpi_spans_machines(self):
         netpipe, stream = run_request.find(['netpipe', 'stream'], [])
-        self.assertTrue(netpipe.spans)
-        self.assertFalse(stream.spans)
+        self.assertTrue(netpipe.variant.spans)
+        self.assertFalse(stream.variant.spans)

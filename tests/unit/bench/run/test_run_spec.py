@@ -5,6 +5,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.run import run_request
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import target
 from tests.builders import places
@@ -13,8 +14,9 @@ MACHINE = sizing.Machine(4, 8192)
 
 
 def make(name, variant=None, hosts=(), **settings):
-    return run_spec.make(catalogue.get(name), variant, MACHINE, settings,
-                         hosts)
+    definition = catalogue.get(name)
+    return run_spec.make(run_request.RunRequest(
+        definition, definition.variant(variant), settings), MACHINE, hosts)
 
 
 class RunSpecTest(unittest.TestCase):

@@ -8,6 +8,7 @@ import pathlib
 
 import testtools
 
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.run import schedule
@@ -17,15 +18,19 @@ from tests.builders import runs
 DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
 
 
+def parse(benchmark, raw):
+    return parser.parse(catalogue.get(benchmark).output_format, raw, {})
+
+
 class TestTerminal(testtools.TestCase):
-    def line(self, benchmark, variant, program, output):
+    def line(self, benchmark, variant, output):
         raw = (DATA / output).read_bytes()
         run = record.Run(id='0-0', benchmark=benchmark, variant=variant,
                          samples=())
         due = schedule.PlannedSample(side=record.Side.NATIVE, pair=0,
                                      position=2, warm_up=False)
         sample = record.Sample(side=due.side, pair=0, position=2,
-                               outcome=parser.parse(program, raw, {}))
+                               outcome=parse(benchmark, raw))
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             terminal = progress.Terminal('/data')
@@ -34,11 +39,10 @@ class TestTerminal(testtools.TestCase):
         return err.getvalue()
 
     def test_a_sample_is_shown_with_the_primary_figures(self):
-        line = self.line('stream', 'openmp', 'stream',
-                         'native_np1/stream_2M.out')
+        line = self.line('stream', 'openmp', 'native_np1/stream_2M.out')
         self.assertIn('stream openmp  3/12  pair 1  native', line)
         self.assertTrue(line.endswith('triad_mb_s 25330.5 MB/s\n'))
-        self.assertIn('HPL_Tflops', self.line('hpcc', 'mpi', 'hpcc',
+        self.assertIn('HPL_Tflops', self.line('hpcc', 'mpi',
                                               'native_np1/hpccoutf.txt'))
 
     def test_what_a_guest_printed_is_escaped(self):
@@ -51,8 +55,8 @@ class TestTerminal(testtools.TestCase):
 
     def lines(self, total):
         run = runs.stream('0-0', planned_pairs=2)
-        good = parser.parse('stream', (
-            DATA / 'native_np1/stream_2M.out').read_bytes(), {})
+        good = parse('stream', (
+            DATA / 'native_np1/stream_2M.out').read_bytes())
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             terminal = progress.Terminal('/data')
