@@ -19,6 +19,7 @@ import dataclasses
 import random
 import statistics
 import sys
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import allocation
@@ -109,7 +110,9 @@ def run(counter: room.RoomCounter | None, seed: int, hosts: int) -> int:
             continue
         number, where = placed[0]
         if counter is not None:
-            number, where = placed[choose(counter, guest, fleet, placed)]
+            number, where = placed[choose(
+                counter, guest, fleet, placed, collections.Counter(
+                    [on for _, on, _, _ in guests]))]
         fleet[number], holding = allocation.charge(guest, fleet[number], where)
         guests.append((end, number, guest, holding))
         started += count_pcpus(guest)
@@ -124,9 +127,12 @@ def count_pcpus(guest: demands.Demand) -> int:
 def choose(counter: room.RoomCounter, guest: demands.Demand,
            fleet: Sequence[supplies.Supply],
            placed: Sequence[tuple[int, demands.CellAssignment]],
-           ) -> int:
-    """Choose a host as HPCTopologyWeigher does, with equal shares of kinds."""
-    found = [rating.rate(counter, guest, fleet[number], where)
+           numbers: Mapping[int, int]) -> int:
+    """Choose a host as HPCTopologyWeigher does, with equal shares of kinds.
+
+    :param numbers: host -> the number of its guests
+    """
+    found = [rating.rate(counter, guest, fleet[number], numbers[number], where)
              for number, where in placed]
     totals = [sum(counts) for counts in zip(
         *[rated.before for rated in found], strict=True)]

@@ -26,8 +26,8 @@ PREFERRED = shape.PCIAffinity.PREFERRED
 REQUIRED = shape.PCIAffinity.REQUIRED
 SOCKET = shape.PCIAffinity.SOCKET
 
-#: The VFs of a network card, and their vendor and product.
-VFS, VENDOR, PRODUCT = 64, '8086', '154c'
+#: The vendor and the product of the VFs of network cards.
+VENDOR, PRODUCT = '8086', '154c'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,16 +37,20 @@ class StudyFleet:
     :ivar hosts: topology file -> number of hosts
     :ivar share: the share of the requests that get a virtual function
     :ivar nics: the cells with a network card, on each host
+    :ivar vfs: the number of virtual functions of each of them
     :ivar every: every how manieth host has them
     :ivar affinity: the affinity policy of the virtual functions
+    :ivar base: the profile of the flavors, to which the devices are added
     :ivar profile: a file of profiles, whose devices are requested instead
     """
 
     hosts: Mapping[str, int]
     share: float = 0.0
     nics: tuple[int, ...] = ()
+    vfs: int = 64
     every: int = 1
     affinity: shape.PCIAffinity = PREFERRED
+    base: profiles.Profile = profiles.DENSE
     profile: str | None = None
 
 
@@ -63,6 +67,9 @@ FLEETS: Mapping[str, StudyFleet] = {
     'mixed': StudyFleet(_MIXED),
     '2 kinds': StudyFleet({'hs06-2s-16c': 40, 'xeon-2s-24c-snc2-1g': 20}),
     'VF 100 %': StudyFleet(_TWO_CELLS, 1.0, (1,)),
+    'VF 100 %, small flavors': StudyFleet(
+        _TWO_CELLS, 1.0, (1,), vfs=8, base=dataclasses.replace(
+            profiles.DEFAULT, smallest_cores=3, pack_cells=True)),
     'VF 75 %': StudyFleet(_TWO_CELLS, 0.75, (1,)),
     'VF 50 %': StudyFleet(_TWO_CELLS, 0.5, (1,)),
     'VF 25 %': StudyFleet(_TWO_CELLS, 0.25, (1,)),
@@ -98,15 +105,15 @@ def build(name: str) -> tuple[state.Fleet, Sequence[flavor_model.Flavor]]:
         hosts = _repeat(study, machines, plan, plan)
         flavors = [item.flavor for item in plan.flavors]
         return state.Fleet(hosts, {}, flavors=tuple(flavors)), flavors
-    plan = planner.plan(machines, profiles.DENSE)
+    plan = planner.plan(machines, study.base)
     flavors = [item.flavor for item in plan.flavors]
     if not study.share:
         hosts = _repeat(study, machines, plan, plan)
         return state.Fleet(hosts, {}, flavors=tuple(flavors)), flavors
     with_vf = planner.plan(machines, dataclasses.replace(
-        profiles.DENSE, devices=(device_choice.Devices(
+        study.base, devices=(device_choice.Devices(
             affinity=study.affinity, vendor_id=VENDOR, product_id=PRODUCT,
-            vfs_per_device=VFS),)))
+            vfs_per_device=study.vfs),)))
     hosts = _repeat(study, machines, plan, with_vf)
     return state.Fleet(hosts, {}, flavors=(
         *flavors, *[item.flavor for item in with_vf.flavors])), flavors
@@ -119,7 +126,7 @@ def _read(kind: str, study: StudyFleet) -> host_model.Host:
         return machine
     return dataclasses.replace(machine, devices=tuple(
         host_model.Device(f'0000:{0x17 + cell:02x}:00.0', VENDOR, '1572', cell,
-                          VFS, 'i40e', PRODUCT) for cell in study.nics))
+                          study.vfs, 'i40e', PRODUCT) for cell in study.nics))
 
 
 def _repeat(study: StudyFleet, machines: Sequence[host_model.Host],

@@ -152,11 +152,13 @@ class Rating(typing.NamedTuple):
 
 
 def rate(counter: room.RoomCounter, demand: demands.Demand,
-         supply: supplies.Supply, placed: demands.CellAssignment,
+         supply: supplies.Supply, guests: int,
+         placed: demands.CellAssignment,
          providers: devices.Providers = ()) -> Rating:
     """Rate a host.
 
     :param counter: counts the guests of the kinds that are requested
+    :param guests: the number of guests on the host, without this one
     :param placed: where the guest will be placed
     :param providers: what Placement allocated to each PCI request
     :raises ValueError: if the record of the host has infinite numbers
@@ -165,9 +167,10 @@ def rate(counter: room.RoomCounter, demand: demands.Demand,
     left = 0.0, 0
     if demand.cells:
         if_empty = counter.count_if_empty(supply)
-        before = counter.prospects(supply, if_empty)
-        after = counter.prospects(allocation.allocate(
-            demand, supply, placed, providers), if_empty)
+        before = counter.prospects(supply, if_empty, guests)
+        after = counter.prospects(
+            allocation.allocate(demand, supply, placed, providers), if_empty,
+            guests + 1)
         left = (room.count_free_cpus(supply),
                 sum([cell.memory_free_mib for cell in supply.cells]))
         # A single infinite value would make the sums over all hosts useless.

@@ -10,12 +10,13 @@ such guests are counted as if they could use any cells.
 
 When guests leave, a host takes guests for which it has no room now. These
 later guests are estimated from those that the empty host would take by its
-CPUs and memory, and from the share of its CPUs that is free, in two ways that
-are added up: times the share, as if cells came free one after the other, and
-times the share to the power of the number of the guest's cells, which is the
-chance that all are free together. A host that is nearly empty is therefore
-spared for guests of many cells, even if it has no room for one now. Guests
-with devices count later as far as the host has free devices for them now.
+CPUs and memory, in two ways that are added up: times the share of its CPUs
+that is free, as if room came free bit by bit, and times the chance that all
+guests have left. If *p* is the chance that one has left, that is *p* to the
+power of their number, on average over all *p* 1 / (guests + 1). A host with
+few guests is therefore spared for guests of many cells, even if it has no room
+for one now, and a host with many guests is filled. Guests with devices count
+later as far as the host has free devices for them now.
 """
 
 import collections
@@ -50,9 +51,9 @@ class RoomCounter:
 
     For example, a host has two cells with 8 and 3 free PCPUs of 8. It takes
     two guests of one cell with 4 PCPUs and one guest of two cells with 2 PCPUs
-    each. Empty, it would take 4 and 4. Of its CPUs 11/16 are free, so that it
-    has room for 2 + 4 x (11/16 + 11/16) and 1 + 4 x (11/16 + (11/16)**2)
-    guests, now and later.
+    each. Empty, it would take 4 and 4. Of its CPUs 11/16 are free, and it has
+    one guest, so that it has room for 2 + 4 x (11/16 + 1/2) and 1 + 4 x (11/16
+    + 1/2) guests, now and later.
 
     :ivar kinds: the kinds, in the order of the counts
     """
@@ -95,21 +96,20 @@ class RoomCounter:
             supply, cells=[_empty(cell) for cell in supply.cells])
         return [guests for guests, _ in self._count_by_cells(empty)]
 
-    def prospects(self, supply: supplies.Supply,
-                  if_empty: Sequence[int]) -> tuple[float, ...]:
+    def prospects(self, supply: supplies.Supply, if_empty: Sequence[int],
+                  guests: int) -> tuple[float, ...]:
         """Count the guests of each kind that a host takes, now and later.
 
         :param if_empty: see :meth:`count_if_empty`
+        :param guests: the number of all guests on the host
         """
-        share = _share_of_free_cpus(supply)
+        share = _share_of_free_cpus(supply) + 1 / (guests + 1)
         found = []
-        for kind, wanted, now, by_cells in zip(
-                self.kinds, self._wanted, self.count(supply), if_empty,
-                strict=True):
+        for wanted, now, by_cells in zip(self._wanted, self.count(supply),
+                                         if_empty, strict=True):
             most = min(by_cells, _count_free_devices(wanted,
                                                      supply.pools or ()))
-            later = most * (share + share ** len(kind.cells))
-            found.append(now + round(later * _PARTS) / _PARTS)
+            found.append(now + round(most * share * _PARTS) / _PARTS)
         return tuple(found)
 
     def _count_by_cells(self, supply: supplies.Supply,

@@ -168,15 +168,18 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
                 ) -> rating.Rating | None:
         """Recall the rating of an equal host, or rate the host."""
         record = claim_input.find_record(host_state, spec, start, packing)
-        if record in known:
-            return known[record]
+        guests = host_state.num_instances
+        if (record, guests) in known:
+            return known[record, guests]
         prediction = claim_input.predict(host_state, spec, start, packing)
         rated = None
         if prediction is not None:
-            rated = rating.rate(self._counter, *prediction)
+            rated = rating.rate(
+                self._counter, prediction.demand, prediction.supply, guests,
+                prediction.placed, prediction.providers)
         claim_input.forget_cells(host_state)
         if record is not None:
-            known[record] = rated
+            known[record, guests] = rated
         return rated
 
 

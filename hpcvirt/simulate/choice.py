@@ -121,6 +121,7 @@ class _Topology:
         """Return the numbers of the rating of a host in a row."""
         rated = rating.rate(self._counter, look.demand,
                             look.table.supplies[host],
+                            int(look.table.guests[host]),
                             look.known.placement(look.number, host))
         return (*rated.before, *rated.fewer, rated.far, rated.broken_sets,
                 *rated.left)

@@ -4,8 +4,8 @@
 
 States of hosts are numbered, and equal states of equal hosts share a number,
 so that figures are computed only once for each state. A state has the number
-of free CPUs of each core, but not which ones are free, because no decision
-depends on that.
+of guests, and of free CPUs of each core, but not which ones are free, because
+no decision depends on that.
 """
 
 import collections
@@ -96,6 +96,7 @@ class HostTable:
         self._cell_numbers: dict[Hashable, int] = {}
         self.cells: list[list[int]] = [[] for _ in self.supplies]
         self.states: Integers = np.zeros(len(self.supplies), dtype=np.int64)
+        self.guests: Floats = np.zeros(len(self.supplies))
         self.forget_states()
         self.free_ram = self._array(lambda cell, _: cell.memory_free_mib)
         self.free_ram -= [_count_reserved_mib(host) for host in fleet]
@@ -109,7 +110,6 @@ class HostTable:
         self.free_devices: Floats = np.array(
             [_free_devices(supply) for supply in self.supplies],
             dtype=np.float64)
-        self.guests: Floats = np.zeros(len(self.supplies))
 
         self.free_pages: collections.Counter[int] = collections.Counter()
         for supply in self.supplies:
@@ -208,7 +208,7 @@ class HostTable:
 
     def _state(self, host: int) -> int:
         supply = self.supplies[host]
-        key = (self._kinds[host], *self.cells[host],
+        key = (self._kinds[host], int(self.guests[host]), *self.cells[host],
                *(pool.free for pool in supply.pools or ()))
         return self._numbers.setdefault(key, len(self._numbers))
 

@@ -171,10 +171,10 @@ class IsolationTest(HostileTestCase):
         self.assertNotEqual(*usual)
         real = room.RoomCounter.prospects
 
-        def fail_for_four(counter, supply):
+        def fail_for_four(counter, supply, *others):
             if len(supply.cells[0].free) == 4:
                 raise ZeroDivisionError('four')
-            return real(counter, supply)
+            return real(counter, supply, *others)
 
         logging.disable(logging.NOTSET)
         log = self.enterContext(fixtures.FakeLogger(

@@ -18,17 +18,14 @@ from hpcvirt.model import shape
 from tests.builders import tiny
 
 
-def rate(kinds, demand, supply, *cells):
+def rate(kinds, demand, supply, *cells, guests=0):
     """Rate a host; the guest gets these cells, or those of the claim."""
     placed = claim.predict(demand, supply)
     if cells:
         placed = demands.CellAssignment(
             cells, (tiny.HUGE_KIB,) * len(cells))
-    return rating.rate(room.RoomCounter(kinds), demand, supply, placed)
-
-
-def prospects(counter, supply):
-    return counter.prospects(supply, counter.count_if_empty(supply))
+    return rating.rate(room.RoomCounter(kinds), demand, supply, guests,
+                       placed)
 
 
 class RoomTest(unittest.TestCase):
@@ -48,11 +45,14 @@ class RoomTest(unittest.TestCase):
             placed = claim.predict(demand, supply)
             if not isinstance(placed, demands.CellAssignment):
                 continue
-            rated = rating.rate(counter, demand, supply, placed)
+            guests = dice.randrange(9)
+            rated = rating.rate(counter, demand, supply, guests, placed)
+            if_empty = counter.count_if_empty(supply)
             after = counter.prospects(
-                allocation.allocate(demand, supply, placed),
-                counter.count_if_empty(supply))
-            self.assertEqual(prospects(counter, supply), rated.before)
+                allocation.allocate(demand, supply, placed), if_empty,
+                guests + 1)
+            self.assertEqual(counter.prospects(supply, if_empty, guests),
+                             rated.before)
             self.assertEqual(after, tuple(itertools.starmap(
                 float.__sub__, zip(rated.before, rated.fewer, strict=True))))
             compared += 1
@@ -65,14 +65,27 @@ class RoomTest(unittest.TestCase):
         self.assertEqual(near[0], far[0])
         self.assertEqual(near[1], far[1] + 1)
 
+    def find_losses(self, kinds, rated):
+        """Compute the losses of hosts; all kinds have the same weight."""
+        totals = [sum(counts) for counts in zip(
+            *(each.before for each in rated), strict=True)]
+        return rating.losses((1 / len(kinds),) * len(kinds), totals,
+                             [each.fewer for each in rated])
+
     def test_a_host_that_large_guests_wait_for_is_spared(self):
         large, small = tiny.guest(8, 8), tiny.guest(4)
         hosts = (tiny.host(4, 4), supplies.Supply((tiny.host_cell(pcpus=16),)))
-        found = [rate([large, small], small, host) for host in hosts]
-        losses = rating.losses(
-            (0.5, 0.5), [sum(counts) for counts in zip(
-                *(each.before for each in found), strict=True)],
-            [each.fewer for each in found])
+        losses = self.find_losses(
+            [large, small],
+            [rate([large, small], small, host) for host in hosts])
+        self.assertGreater(losses[0], losses[1])
+
+    def test_a_host_that_soon_is_empty_is_spared(self):
+        # Both have as many free CPUs, those of one guest or of four.
+        large, small = tiny.guest(8, 8), tiny.guest(2)
+        losses = self.find_losses([large, small], [
+            rate([large, small], small, tiny.host(4, 4), guests=guests)
+            for guests in (1, 4)])
         self.assertGreater(losses[0], losses[1])
 
     def test_infinite_numbers_are_refused(self):
@@ -144,7 +157,7 @@ class BrokenSetsTest(unittest.TestCase):
         demand = tiny.guest(4, requests=(tiny.request(),))
         supply = tiny.host(0, pools=pools)
         placed = claim.predict(demand, supply)
-        rated = rating.rate(room.RoomCounter([]), demand, supply, placed,
+        rated = rating.rate(room.RoomCounter([]), demand, supply, 0, placed,
                             (('gpu 0',),))
         self.assertEqual(2 ** 2 + 1, rated.broken_sets)
 

@@ -15,8 +15,8 @@ from tests.builders import tiny
 from tests.unit.fit import brute_room
 
 
-def prospects(counter, supply):
-    return counter.prospects(supply, counter.count_if_empty(supply))
+def prospects(counter, supply, guests=0):
+    return counter.prospects(supply, counter.count_if_empty(supply), guests)
 
 
 class CountingTestCase(unittest.TestCase):
@@ -160,7 +160,7 @@ class DevicesTest(CountingTestCase):
 
 
 class ProspectsTest(unittest.TestCase):
-    def test_what_fits_where_cells_are_free_together_is_added(self):
+    def test_what_fits_after_guests_have_left_is_added(self):
         dice = random.Random(4)
         kinds = [tiny.guest(*pcpus) for pcpus in (
             (1,), (8,), (4, 4), (8, 8), (8, 8, 8, 8))]
@@ -169,15 +169,18 @@ class ProspectsTest(unittest.TestCase):
                       for kind in kinds]
         for _ in range(60):
             taken = [dice.randrange(9) for _ in range(4)]
+            guests = dice.randrange(9)
             supply = tiny.host(*taken)
+            share = 1 - sum(taken) / 32
+            # The mean of p ** guests over all chances p from 0 to 1.
+            all_left = sum((step / 1000) ** guests
+                           for step in range(1000)) / 1000
             for kind, empty, found in zip(
-                    kinds, when_empty, prospects(counter, supply),
+                    kinds, when_empty, prospects(counter, supply, guests),
                     strict=True):
-                share = 1 - sum(taken) / 32
                 self.assertAlmostEqual(
                     brute_room.most(kind, supply)
-                    + empty * (share + share ** len(kind.cells)),
-                    found, places=5)
+                    + empty * (share + all_left), found, delta=0.05)
 
     def test_pages_of_guests_come_free(self):
         counter = room.RoomCounter([tiny.guest(8)])
@@ -194,12 +197,13 @@ class ProspectsTest(unittest.TestCase):
         cell = tiny.host(8).cells[0]._replace(
             shared=frozenset(range(100, 104)), cpu_usage=3)
         supply = supplies.Supply((cell,))
-        found, = prospects(room.RoomCounter([demand]), supply)
-        self.assertAlmostEqual(2 * 2 / 12, found, places=5)
+        found, = prospects(room.RoomCounter([demand]), supply, 3)
+        self.assertAlmostEqual(2 * (1 / 12 + 1 / 4), found, places=5)
 
     def test_later_guests_with_devices_count_by_cpus(self):
         counter = room.RoomCounter([
             tiny.guest(8, requests=(tiny.request(),))])
-        for taken, expected in ((0, 1 + 2 * 2), (4, 0 + 2 * 3 / 2)):
+        for taken, guests, expected in (
+                (0, 0, 1 + 2 * 2), (4, 1, 0 + 2 * (3 / 4 + 1 / 2))):
             self.assertEqual((expected,), prospects(
-                counter, tiny.host(taken, 0, pools=tiny.gpus(2, 0))))
+                counter, tiny.host(taken, 0, pools=tiny.gpus(2, 0)), guests))
