@@ -137,8 +137,8 @@ def draw_weigher_benefit() -> str:
         'Core-hours lost, in percent of those requested',
         [('\nNova', 60), ('\npacking', 60), ('no PCI-\nWeigher', 60),
          ('\nhpcvirt', 60), ('near\nfirst', 60)],
-        [(hosts.replace('all', 'all of these'), nova, packing, without, ours,
-          near)
+        [('all of these' if hosts == 'all' else hosts, nova, packing, without,
+          ours, near)
          for _, hosts, nova, packing, without, _, ours, near, *_
          in _rows('weigher_benefit')])
 
