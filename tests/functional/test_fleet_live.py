@@ -226,6 +226,8 @@ class FleetOfACloudTest(base.HPCNova):
         name = self.api.get_flavor(mixed)['name']
         path, _ = self.dump()
         fleet, _ = assemble.make_fleet(hosts.read_fleet(str(path)))
+        # What Nova reports as used has all that its instances have.
+        self.assertEqual((), fleet.warnings)
         seen = view.read().fleet
         # Of equally good hosts, both propose the same one.
         self.assertEqual([host.name for host in seen.hosts],
