@@ -44,7 +44,8 @@ def charge(empty: placement.HostState, instances: Iterable[state.Instance],
         for device in instance.devices:
             index = _pool(instance, device, addresses, pools)
             if index is not None:
-                if pools[index].is_pci:
+                # Several instances may have the card of their functions.
+                if device.lower() not in addresses:
                     _check_owner(instance, device.lower(), device_owners)
                 pools[index] = pools[index]._replace(
                     free=pools[index].free - 1)
