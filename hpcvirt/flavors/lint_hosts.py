@@ -33,15 +33,21 @@ _NO_DEVICES = (
 #: The code, the key and the advice of a flavor that fits nowhere, by its
 #: cause; for other causes, those of :data:`_TOO_LARGE`.
 _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
-    reasons.Code.SIBLINGS_ON_ISOLATE: (
-        'isolate-on-smt', vocabulary.CPU_THREAD_POLICY.name,
-        'use require with whole cores'),
     reasons.Code.PAGE_SIZE: (
         'no-such-pages', vocabulary.MEM_PAGE_SIZE.name,
         'use a page size of the hosts'),
     reasons.Code.DEVICES: _NO_DEVICES,
     reasons.Code.NO_DEVICE_SET: _NO_DEVICES,
     reasons.Code.BROKEN_DEVICE_SET: _NO_DEVICES,
+}
+#: The same of a flavor whose thread policy is for hosts with other cores.
+_OTHER_SMT: Mapping[reasons.Code, tuple[str, str, str]] = {
+    reasons.Code.FORBIDDEN_TRAIT: (
+        'isolate-on-smt', vocabulary.CPU_THREAD_POLICY.name,
+        'use require with whole cores'),
+    reasons.Code.TRAIT: (
+        'does-not-fit', vocabulary.CPU_THREAD_POLICY.name,
+        'use prefer, or hosts with SMT'),
 }
 _TOO_LARGE = ('does-not-fit', 'vcpus',
               'make the guest smaller, or give it more cells')
@@ -139,6 +145,8 @@ def _fits_nowhere(flavor: flavor_model.Flavor, kind: _HostKind,
     reason = ''
     if misfit is not None:
         code, key, advice = _NOWHERE.get(misfit.root, _TOO_LARGE)
+        if misfit.details.get('trait') == placement.SMT_TRAIT:
+            code, key, advice = _OTHER_SMT[misfit.root]
         reason = misfit.message
     return lint.LintFinding(code, lint.LintSeverity.ERROR, flavor.name, key,
                             f'no instance fits: {reason}', advice, kind.names)
