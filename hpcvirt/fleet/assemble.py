@@ -6,6 +6,7 @@ A host whose record contradicts itself is broken; other hosts are not affected.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -77,6 +78,8 @@ def make_fleet(document: documents.FleetDocument,
             *(item for plan in planned.values() for item in plan.warnings),
             *class_plans.warn_planned(document, planned),
             *excess.warn(charged.exceeding, differing, charged.uncounted))),
+        planned=tuple(itertools.chain(*(
+            plan.hosts for plan in planned.values()))),
         alias_policies=_read_policies(planned),
         device_kinds=_read_kinds(planned))
     if not document.flavors:
