@@ -144,11 +144,14 @@ def read_fleet(path: str, *,
             except exception.InvalidInput as exc:
                 raise exception.InvalidInput(f'{here}.hosts[{number}]',
                                              str(exc)) from exc
-        content = own.profile
-        if isinstance(content, str):
-            content = read_profile_content(content, folder)
+        content, profile_file = own.profile, None
+        if isinstance(own.profile, str):
+            content = read_profile_content(own.profile, folder)
+            if content != own.profile:
+                profile_file = own.profile
         classes[name] = dataclasses.replace(
             own, hosts=tuple(entries), profile=content,
+            profile_file=profile_file,
             conf=None if names_only else _read_conf(own.settings, folder))
         classes[name].read_profile(here)
     document = dataclasses.replace(

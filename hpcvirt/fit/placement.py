@@ -5,6 +5,14 @@
 A :class:`HostState` is what a host has left. Placement compares its totals:
 free amounts, the most of one instance (``max_unit``), and traits. It knows no
 cells, and devices only by their resource classes.
+
+For a thread policy, nova-scheduler asks for a trait (``ResourceRequest`` in
+``nova/scheduler/utils.py``): ``require`` needs :data:`SMT_TRAIT`, and
+``isolate`` forbids it. By default, Nova asks once more for VCPUs and without
+the trait, for hosts of old releases. The claim refuses the hosts that only
+this finds, except for ``isolate`` on a host whose CPU sets have one thread of
+each core; answers are therefore as with
+``[workarounds]disable_fallback_pcpu_query``.
 """
 
 import collections
@@ -16,6 +24,12 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape as shape_model
+
+#: nova-compute reports it if any core of the host has several threads, whether
+#: these are in its CPU sets or not (``has_hyperthreading`` in
+#: ``nova/virt/libvirt/host.py``).
+SMT_TRAIT = 'HW_CPU_HYPERTHREADING'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +49,8 @@ class HostState:
     :ivar kept_for: the traits that an instance must require, because an
         aggregate keeps all others off the host (``trait:NAME = required`` of
         its metadata, with ``[scheduler]enable_isolated_aggregate_filtering``)
+    :ivar has_smt: whether it will report :data:`SMT_TRAIT`, as its topology
+        says; None if there is none, and ``traits`` say it
     """
 
     supply: supplies.Supply
@@ -43,6 +59,7 @@ class HostState:
     traits: frozenset[str] | None = None
     quarantined: bool = False
     kept_for: frozenset[str] = frozenset()
+    has_smt: bool | None = None
 
     @property
     def max_unit(self) -> guests.Resources:
@@ -87,7 +104,7 @@ def describe(host: HostState) -> object:
         devices.append((pool.cell, pool.free,
                         tuple(sorted(pool.tags.items())), provider))
     return (host.supply.cells, tuple(devices), host.free, host.closed,
-            host.quarantined, host.traits, host.kept_for,
+            host.quarantined, host.traits, host.kept_for, host.has_smt,
             host.supply.cpu_ratio,
             host.supply.ram_ratio, host.supply.packing,
             host.supply.spares_devices)
@@ -96,9 +113,36 @@ def describe(host: HostState) -> object:
 _CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
+def explain_unfit(guest: guests.Guest,
+                  host: HostState) -> reasons.Misfit | None:
+    """Say why a host takes no such instance, whatever it has free.
+
+    :returns: the reason; None if it may take one
+    """
+    return explain_closed(guest, host) or _explain_smt(guest, host)
+
+
+def _explain_smt(guest: guests.Guest,
+                 host: HostState) -> reasons.Misfit | None:
+    """Say why a host is no candidate for a thread policy."""
+    has_smt = host.has_smt
+    if has_smt is None and host.traits is not None:
+        has_smt = SMT_TRAIT in host.traits
+    threads = guest.shape.thread_policy
+    if threads is shape_model.ThreadPolicy.REQUIRE and has_smt is False:
+        return reasons.Misfit(reasons.Code.TRAIT, {'trait': SMT_TRAIT})
+    if threads is shape_model.ThreadPolicy.ISOLATE and has_smt:
+        return reasons.Misfit(reasons.Code.FORBIDDEN_TRAIT,
+                              {'trait': SMT_TRAIT})
+    return None
+
+
 def explain_closed(guest: guests.Guest,
                    host: HostState) -> reasons.Misfit | None:
-    """Say why a host takes no such instance, regardless of its resources.
+    """Say why a host takes no such instance, by its state and its traits.
+
+    The trait of SMT is left out for hosts that have a topology: a flavor that
+    names it has a thread policy.
 
     :returns: the reason; None if it may take one
     """
@@ -113,7 +157,10 @@ def explain_closed(guest: guests.Guest,
         return reasons.Misfit(reasons.Code.AGGREGATE, {'trait': unasked[0]})
     if host.traits is None:
         return None
-    missing = sorted(guest.required - host.traits)
+    required = guest.required
+    if host.has_smt is not None:
+        required -= {SMT_TRAIT}
+    missing = sorted(required - host.traits)
     if missing:
         return reasons.Misfit(reasons.Code.TRAIT, {'trait': missing[0]})
     unwanted = sorted(guest.forbidden & host.traits)
@@ -126,9 +173,9 @@ def explain_closed(guest: guests.Guest,
 def check(guest: guests.Guest,
           host: HostState) -> reasons.Misfit | None:
     """Say why Placement offers no allocation for a guest on a host."""
-    closed = explain_closed(guest, host)
-    if closed is not None:
-        return closed
+    unfit = explain_unfit(guest, host)
+    if unfit is not None:
+        return unfit
     for name, free, most, needed in zip(
             _CLASSES, host.free, host.max_unit, guest.sums, strict=True):
         if needed > most:
@@ -162,7 +209,7 @@ def most_of_one_pool(request: devices.DeviceRequest,
 
 def count(guest: guests.Guest, host: HostState) -> int:
     """Count the guests for which the totals of a host are enough."""
-    if explain_closed(guest, host) is not None:
+    if explain_unfit(guest, host) is not None:
         return 0
     if not host.max_unit.times(guest.sums):
         return 0

@@ -11,6 +11,7 @@ Extra specs ask for another width. Nova passes them to libvirt as they are,
 which refuses some combinations, and any on Arm.
 """
 
+import typing
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -21,7 +22,9 @@ from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import warning
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 
 #: The width that QEMU gives to all CPU models (TCG_PHYS_ADDR_BITS).
@@ -92,53 +95,81 @@ def find_refusal(specs: Mapping[str, str]) -> tuple[str, str] | None:
     return None
 
 
+class WidthProblem(typing.NamedTuple):
+    """Why the addresses of a flavor's guests are too few, or are refused.
+
+    :ivar key: the extra spec at fault
+    :ivar advice: what to set in the flavor and on its hosts; empty if the
+        extra spec must only go
+    """
+
+    key: str
+    what: str
+    advice: str = ''
+
+
 def find_warnings(hosts: Sequence[plans.PlannedHost],
                   flavors: Iterable[plans.PlannedFlavor],
                   ) -> Iterator[warning.PlanWarning]:
     """Warn about flavors that need more addresses than their guests have."""
     for row in flavors:
-        specs = row.flavor.extra_specs
         own = [host for host in hosts if row.per_host[host.name]]
-        on_arm = [host.name for host in own if _is_arm(host)]
-        refusal = find_refusal(specs)
-        why = None
-        if refusal is not None:
-            why = f'libvirt refuses each guest: {refusal[1]}'
-        elif on_arm and vocabulary.MAXPHYSADDR_MODE.name in specs:
-            why = (f'libvirt refuses each guest on {on_arm[0]}: it sets no '
-                   'width on Arm')
-        else:
-            ends = [find_end_mib(row.flavor.ram_mib, _list_bars(row, host),
-                                 'AMD' in (host.host.processor or ''))
-                    for host in own if not _is_arm(host)]
-            why = _describe_lack(max(ends, default=0), specs)
-        if why is not None:
-            yield warning.PlanWarning(warning.WarningCode.ADDRESS_WIDTH, why,
+        found = find_problem(row.flavor, row.guest, own)
+        if found is not None:
+            what = found.what
+            if found.advice:
+                what += f'; in extra_specs of the profile, {found.advice}'
+            yield warning.PlanWarning(warning.WarningCode.ADDRESS_WIDTH, what,
                                       (row.flavor.name,))
 
 
-def _describe_lack(end_mib: int, specs: Mapping[str, str]) -> str | None:
+def find_problem(flavor: flavor_model.Flavor, guest: shape_model.Shape,
+                 hosts: Sequence[plans.PlannedHost]) -> WidthProblem | None:
+    """Find whether guests need more addresses than they have on some host.
+
+    :param guest: what the flavor requests
+    :param hosts: hosts that take the flavor
+    """
+    specs = flavor.extra_specs
+    refusal = find_refusal(specs)
+    if refusal is not None:
+        key, why = refusal
+        return WidthProblem(key, f'libvirt refuses each guest: {why}')
+    mode = vocabulary.MAXPHYSADDR_MODE.name
+    on_arm = [host.name for host in hosts if _is_arm(host)]
+    if on_arm and mode in specs:
+        return WidthProblem(mode, f'libvirt refuses each guest on {on_arm[0]}:'
+                            ' it sets no width on Arm')
+    ends = [find_end_mib(flavor.ram_mib, _list_bars(guest, host),
+                         'AMD' in (host.host.processor or ''))
+            for host in hosts if not _is_arm(host)]
+    return _describe_lack(max(ends, default=0), specs)
+
+
+def _describe_lack(end_mib: int,
+                   specs: Mapping[str, str]) -> WidthProblem | None:
     """Say that the addresses up to an end exceed the width of a guest."""
-    mode = specs.get(vocabulary.MAXPHYSADDR_MODE.name)
+    mode_key = vocabulary.MAXPHYSADDR_MODE.name
+    bits_key = vocabulary.MAXPHYSADDR_BITS.name
+    mode = specs.get(mode_key)
     bits = DEFAULT_BITS
     if mode == 'emulate':
         bits = read_bits(specs)
     if mode == 'passthrough' or end_mib <= 2 ** bits >> 20:
         return None
-    needed = f'{vocabulary.MAXPHYSADDR_BITS.name}: {count_bits(end_mib)}'
+    needed = f'{bits_key}: {count_bits(end_mib)}'
     found = ('the memory of a guest and the BARs of its devices need '
              f'addresses up to {-(-end_mib // 1024)} GiB, and with ')
     if mode:
-        return found + (
-            f'{vocabulary.MAXPHYSADDR_BITS.name}={bits} it has '
-            f'{2 ** bits >> 30} GiB; set {needed} in extra_specs of the '
-            'profile')
-    return found + (
-        f"Nova's default cpu_mode QEMU gives it {2 ** bits >> 30} GiB; in "
-        'extra_specs of the profile, set '
-        f'{vocabulary.MAXPHYSADDR_MODE.name}: passthrough, and '
-        '[libvirt]cpu_mode = host-passthrough on the hosts, or, if guests '
-        f'migrate between different processors, emulate and {needed}')
+        return WidthProblem(
+            bits_key, f'{found}{bits_key}={bits} it has {2 ** bits >> 30} GiB',
+            f'set {needed}')
+    return WidthProblem(
+        mode_key, f"{found}Nova's default cpu_mode QEMU gives it "
+        f'{2 ** bits >> 30} GiB',
+        f'set {mode_key}: passthrough, and [libvirt]cpu_mode = '
+        'host-passthrough on the hosts, or, if guests migrate between '
+        f'different processors, emulate and {needed}')
 
 
 def _is_arm(host: plans.PlannedHost) -> bool:
@@ -147,7 +178,7 @@ def _is_arm(host: plans.PlannedHost) -> bool:
             or memory.small_page_kib(host.host) != host_model.SMALL_PAGE_KIB)
 
 
-def _list_bars(row: plans.PlannedFlavor,
+def _list_bars(guest: shape_model.Shape,
                host: plans.PlannedHost) -> list[tuple[int, ...]]:
     """List the BARs of the whole devices that a guest gets on a host.
 
@@ -164,5 +195,5 @@ def _list_bars(row: plans.PlannedFlavor,
         given = [bars.get(item.device.address, ()) for item in host.offered
                  if item.wanted == wanted]
         given.sort(key=lambda sizes: max(sizes, default=0), reverse=True)
-        found += given[:planned_sets.count_devices(row.guest, number, wanted)]
+        found += given[:planned_sets.count_devices(guest, number, wanted)]
     return found

@@ -154,7 +154,8 @@ def make_empty_host(host: host_model.Host,
             * settings.ram_allocation_ratio),
         guests.UNKNOWN_DISK_GIB)
     return placement.HostState(
-        supply, free, traits=None if traits is None else frozenset(traits))
+        supply, free, traits=None if traits is None else frozenset(traits),
+        has_smt=host.threads_per_core > 1)
 
 
 def _make_cell(cell: host_model.Cell, settings: HostSettings,

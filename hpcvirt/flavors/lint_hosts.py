@@ -19,9 +19,11 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import address_width
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import plan_warnings
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
@@ -33,15 +35,21 @@ _NO_DEVICES = (
 #: The code, the key and the advice of a flavor that fits nowhere, by its
 #: cause; for other causes, those of :data:`_TOO_LARGE`.
 _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
-    reasons.Code.SIBLINGS_ON_ISOLATE: (
-        'isolate-on-smt', vocabulary.CPU_THREAD_POLICY.name,
-        'use require with whole cores'),
     reasons.Code.PAGE_SIZE: (
         'no-such-pages', vocabulary.MEM_PAGE_SIZE.name,
         'use a page size of the hosts'),
     reasons.Code.DEVICES: _NO_DEVICES,
     reasons.Code.NO_DEVICE_SET: _NO_DEVICES,
     reasons.Code.BROKEN_DEVICE_SET: _NO_DEVICES,
+}
+#: The same of a flavor whose thread policy is for hosts with other cores.
+_OTHER_SMT: Mapping[reasons.Code, tuple[str, str, str]] = {
+    reasons.Code.FORBIDDEN_TRAIT: (
+        'isolate-on-smt', vocabulary.CPU_THREAD_POLICY.name,
+        'use require with whole cores'),
+    reasons.Code.TRAIT: (
+        'does-not-fit', vocabulary.CPU_THREAD_POLICY.name,
+        'use prefer, or hosts with SMT'),
 }
 _TOO_LARGE = ('does-not-fit', 'vcpus',
               'make the guest smaller, or give it more cells')
@@ -53,16 +61,19 @@ class _HostKind:
 
     :ivar state: what each of them has
     :ivar unavoidable: the PCPUs that the planned flavors leave of it
+    :ivar planned: their plans; one of those with equal processors and devices
     """
 
     names: tuple[str, ...]
     state: placement.HostState
     unavoidable: int
+    planned: tuple[plans.PlannedHost, ...] = ()
 
 
 def check_hosts(flavors: Sequence[flavor_model.Flavor],
                 hosts: Mapping[str, placement.HostState],
                 planned: Collection[flavor_model.Flavor] = (),
+                planned_hosts: Mapping[str, plans.PlannedHost] | None = None,
                 ) -> dict[str, tuple[lint.LintFinding, ...]]:
     """Check flavors against empty hosts.
 
@@ -73,6 +84,7 @@ def check_hosts(flavors: Sequence[flavor_model.Flavor],
     :param hosts: name -> what the host has without instances
     :param planned: the flavors that are planned for the hosts; they show how
         few CPUs need be unused
+    :param planned_hosts: name -> the plan of a host, with its devices
     :returns: flavor -> what was found
     """
     known = _compile(flavors)
@@ -85,7 +97,8 @@ def check_hosts(flavors: Sequence[flavor_model.Flavor],
     for names in alike.values():
         state = hosts[names[0]]
         rest = _fill_up(state, own) if own else 0
-        kinds.append(_HostKind(tuple(names), state, rest))
+        kinds.append(_HostKind(tuple(names), state, rest, tuple(
+            _list_different(names, planned_hosts or {}))))
     found = {}
     for flavor in flavors:
         guest = known.get(flavor.name)
@@ -94,6 +107,19 @@ def check_hosts(flavors: Sequence[flavor_model.Flavor],
                 _check(flavor, guest, kinds, fillers, flavor in planned),
                 'hosts')
     return found
+
+
+def _list_different(names: Iterable[str],
+                    planned: Mapping[str, plans.PlannedHost],
+                    ) -> Iterable[plans.PlannedHost]:
+    """List one host of each kind of processors and devices."""
+    found: dict[object, plans.PlannedHost] = {}
+    for name in names:
+        if name in planned:
+            host = planned[name]
+            found.setdefault((id(host.host.wiring), host.host.processor,
+                              id(host.settings)), host)
+    return found.values()
 
 
 def _sort(found: Iterable[guests.Guest]) -> list[guests.Guest]:
@@ -125,6 +151,9 @@ def _check(flavor: flavor_model.Flavor, guest: guests.Guest,
         for kind, filling in zip(kinds, fillings, strict=True):
             yield _fits_nowhere(flavor, kind, filling.misfit)
         return
+    yield from _find_width(flavor, guest, [
+        kind for kind, filling in zip(kinds, fillings, strict=True)
+        if filling.count])
     if is_planned:
         return
     yield from _find_many_candidates(flavor, guest, kinds)
@@ -139,9 +168,28 @@ def _fits_nowhere(flavor: flavor_model.Flavor, kind: _HostKind,
     reason = ''
     if misfit is not None:
         code, key, advice = _NOWHERE.get(misfit.root, _TOO_LARGE)
+        if misfit.details.get('trait') == placement.SMT_TRAIT:
+            code, key, advice = _OTHER_SMT[misfit.root]
         reason = misfit.message
     return lint.LintFinding(code, lint.LintSeverity.ERROR, flavor.name, key,
                             f'no instance fits: {reason}', advice, kind.names)
+
+
+def _find_width(flavor: flavor_model.Flavor, guest: guests.Guest,
+                kinds: Iterable[_HostKind]) -> Iterator[lint.LintFinding]:
+    """Find guests that need more addresses, as a plan warns of them.
+
+    What libvirt refuses on all hosts is found without hosts.
+    """
+    if address_width.find_refusal(flavor.extra_specs) is not None:
+        return
+    for kind in kinds:
+        found = address_width.find_problem(flavor, guest.shape, kind.planned)
+        if found is not None:
+            yield lint.LintFinding(
+                'address-width', lint.LintSeverity.WARNING, flavor.name,
+                found.key, found.what, found.advice or 'remove it',
+                kind.names)
 
 
 def _find_unused(flavor: flavor_model.Flavor, guest: guests.Guest,

@@ -29,6 +29,7 @@ class WarningCode(enum.StrEnum):
     DEVICES_FAR = 'devices-far'
     DEVICES_MISSING = 'devices-missing'
     DEVICE_IN_NO_SET = 'device-in-no-set'
+    DEVICES_NOT_COUNTED = 'devices-not-counted'
     DEVICES_NOT_SHARED = 'devices-not-shared'
     DEVICE_TYPE_DIFFERS = 'device-type-differs'
     DEVICE_TYPE_UNSURE = 'device-type-unsure'
@@ -40,6 +41,7 @@ class WarningCode(enum.StrEnum):
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
     HUGE_PAGES_UNEVEN = 'huge-pages-uneven'
     HUGE_PAGES_UNKNOWN = 'huge-pages-unknown'
+    INSTANCES_EXCEED = 'instances-exceed'
     IRREGULAR_CORES = 'irregular-cores'
     LLC_NOT_SEEN = 'llc-not-seen'
     MANY_CANDIDATES = 'many-candidates'
@@ -58,6 +60,12 @@ class WarningCode(enum.StrEnum):
     VGPU_AFFINITY = 'vgpu-affinity'
     VGPU_ON_SRIOV = 'vgpu-on-sriov'
 
+
+#: The codes of warnings about instances that contradict their hosts.
+OF_RECORDS = frozenset({WarningCode.DEVICES_NOT_COUNTED,
+                        WarningCode.INSTANCES_EXCEED})
+#: The codes of warnings about the answers that a fleet gives, not its plan.
+OF_ANSWERS = OF_RECORDS | {WarningCode.PLANNED_ANEW}
 
 #: The codes of warnings whose subjects are flavors, not hosts.
 _OF_FLAVORS = frozenset({WarningCode.ADDRESS_WIDTH,

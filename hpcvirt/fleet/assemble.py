@@ -6,6 +6,7 @@ A host whose record contradicts itself is broken; other hosts are not affected.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from hpcvirt.flavors import warning
 from hpcvirt.fleet import class_plans
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
+from hpcvirt.fleet import excess
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -57,17 +59,27 @@ def make_fleet(document: documents.FleetDocument,
     for plan in planned.values():
         for host in plan.hosts:
             empty[host.name] = _EmptyHost(host.host, host.settings, host.state)
-    by_name, contradicting = _charge(empty.values(), residents)
+    charged = _charge(empty.values(), residents)
+    by_name, contradicting = charged.hosts, charged.broken
+    differing: dict[str, str] = {}
     for name, left in reported.items():
-        found = tuple(occupancy.find_devices(one, left.supply.pools or ())
-                      for one in residents[name])
-        by_name[name] = state.FleetHost(name, left, found)
+        try:
+            by_name[name] = _name_residents(name, left, residents[name])
+        except exception.InvalidInput as exc:
+            contradicting[name] = str(exc)
+            continue
+        difference = excess.describe_difference(by_name[name])
+        if difference is not None:
+            differing[name] = difference
     fleet = state.Fleet(
         tuple(_name_place(by_name[name], own, class_names[name])
               for name, own in class_of.items() if name in by_name),
         {**broken, **contradicting}, warning.gather((
             *(item for plan in planned.values() for item in plan.warnings),
-            *class_plans.warn_planned(document, planned))),
+            *class_plans.warn_planned(document, planned),
+            *excess.warn(charged.exceeding, differing, charged.uncounted))),
+        planned=tuple(itertools.chain(*(
+            plan.hosts for plan in planned.values()))),
         alias_policies=_read_policies(planned),
         device_kinds=_read_kinds(planned))
     if not document.flavors:
@@ -160,10 +172,6 @@ def _group_by_host(instances: Iterable[state.Instance],
                    hosts: Iterable[str]) -> dict[str, list[state.Instance]]:
     residents: dict[str, list[state.Instance]] = {name: [] for name in hosts}
     for instance in instances:
-        if instance.host not in residents:
-            raise exception.InvalidInput(
-                f'{instance.where}.host', f'{instance.host[:64]!r} is not a '
-                'host of the fleet')
         residents[instance.host].append(instance)
     return residents
 
@@ -183,24 +191,48 @@ def fleet(machines: Sequence[host_model.Host],
     """Build the hosts of a plan, and charge them with their instances.
 
     :param settings: host -> its settings
-    :raises InvalidInput: for an instance on an unknown host
     """
     residents = _group_by_host(instances, [host.name for host in machines])
-    by_name, broken = _charge(
-        [_EmptyHost(host, settings[host.name]) for host in machines],
-        residents)
-    return state.Fleet(tuple(by_name.values()), broken)
+    charged = _charge([_EmptyHost(host, settings[host.name])
+                       for host in machines], residents)
+    return state.Fleet(tuple(charged.hosts.values()), charged.broken)
+
+
+@dataclasses.dataclass(frozen=True)
+class _ChargedHosts:
+    """Hosts with their instances.
+
+    :ivar hosts: host -> what it has left
+    :ivar broken: host -> why its record is broken
+    :ivar exceeding: host -> what instances have beyond what it gives
+    :ivar uncounted: host -> which devices of instances are not counted
+    """
+
+    hosts: dict[str, state.FleetHost]
+    broken: dict[str, str]
+    exceeding: dict[str, str]
+    uncounted: dict[str, str]
+
+
+def _name_residents(name: str, left: placement.HostState,
+                    residents: Iterable[state.Instance]) -> state.FleetHost:
+    """Give a host that Nova reports its instances.
+
+    :raises InvalidInput: naming an instance that cannot be there
+    """
+    found = []
+    for instance in residents:
+        occupancy.check_cells(instance, left.supply.cells)
+        found.append(occupancy.find_devices(instance,
+                                            left.supply.pools or ()))
+    return state.FleetHost(name, left, tuple(found))
 
 
 def _charge(hosts: Iterable[_EmptyHost],
             residents: Mapping[str, Sequence[state.Instance]],
-            ) -> tuple[dict[str, state.FleetHost], dict[str, str]]:
-    """Charge hosts with their instances.
-
-    :returns: host -> what it has left, and host -> why its record is broken
-    """
-    found: dict[str, state.FleetHost] = {}
-    broken: dict[str, str] = {}
+            ) -> _ChargedHosts:
+    """Charge hosts with their instances."""
+    found = _ChargedHosts({}, {}, {}, {})
     # The empty host of each kind, and the addresses of its pools.
     known: dict[object, tuple[placement.HostState, list[str]]] = {}
     for host in hosts:
@@ -214,9 +246,17 @@ def _charge(hosts: Iterable[_EmptyHost],
                     address for address, _
                     in host_settings.list_pools(machine, host.settings)]
             bare, addresses = known[key]
-            found[machine.name] = state.FleetHost(
+            charged = state.FleetHost(
                 machine.name, *occupancy.charge(
                     bare, residents[machine.name], addresses))
         except exception.InvalidInput as exc:
-            broken[machine.name] = str(exc)
-    return found, broken
+            found.broken[machine.name] = str(exc)
+            continue
+        found.hosts[machine.name] = charged
+        over = excess.describe_excess(bare, charged)
+        if over is not None:
+            found.exceeding[machine.name] = over
+        uncounted = excess.describe_uncounted(charged, machine)
+        if uncounted is not None:
+            found.uncounted[machine.name] = uncounted
+    return found

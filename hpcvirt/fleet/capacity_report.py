@@ -29,7 +29,8 @@ _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
            'CPUs, memory and devices of each host, regardless of cells. '
            'Lost: the share of these that cannot start, because what is free '
            'is in the wrong cells, or on a host without the pages or the SMT '
-           'that the flavor needs. Where: the hosts with the most room.')
+           'siblings that the flavor needs. Where: the hosts with the most '
+           'room.')
 _ROOM_HEADINGS = ('For guests', 'Total', 'Free', 'Stranded',
                   'Used # free - stranded !')
 _ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}

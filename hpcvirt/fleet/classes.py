@@ -147,6 +147,8 @@ class FleetClass:
     :ivar conf: the content of that nova.conf, a
         :class:`hpcvirt.flavors.current_settings.NovaConf`; None if there is
         none, or it has not been read
+    :ivar profile_file: the file of the profile, as the document names it; None
+        if it is no file, or has not been read
     :ivar name_prefix: the prefix of its flavors, instead of that of the
         profile
     :ivar name_template: the template of their names, instead of that of the
@@ -174,6 +176,7 @@ class FleetClass:
     profile: Annotated[str | Mapping[str, Any], _read_profile] = 'default'
     settings: str = PLANNED
     conf: Annotated[Any, _refuse] | None = None
+    profile_file: Annotated[str, _refuse] | None = None
     name_prefix: str | None = None
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(
@@ -201,6 +204,15 @@ class FleetClass:
             aggregate gives to its own
         """
         return self.aggregates or ((name,) if self.isolated else ())
+
+    @property
+    def profile_name(self) -> str:
+        """The profile as the document names it, or what it changes."""
+        if self.profile_file is not None:
+            return self.profile_file
+        if isinstance(self.profile, str):
+            return self.profile
+        return f'{self.profile.get("base", "default")}, changed'
 
     @property
     def profile_content(self) -> dict[str, Any]:

@@ -350,9 +350,9 @@ class FleetDocument:
                      for host in each.list_topologies())
 
     def check_names(self) -> None:
-        """Check that hosts have different names.
+        """Check that hosts have different names, and instances a host.
 
-        :raises InvalidInput: naming the class and the host
+        :raises InvalidInput: naming the class or the instance, and the host
         """
         owners: dict[str, str] = {}
         for name, own in self.classes.items():
@@ -370,6 +370,16 @@ class FleetDocument:
         if len(owners) > fleet_classes.MAX_HOSTS:
             raise exception.InvalidInput(
                 self.where, f'has more than {fleet_classes.MAX_HOSTS} hosts')
+        on_hosts = [(each.where, each.id, each.host)
+                    for each in self.instances]
+        on_hosts += [(each.where, each.entry.id, each.entry.host)
+                     for each in self.named]
+        for where, instance, host in on_hosts:
+            if host not in owners:
+                raise exception.InvalidInput(
+                    f'{where}.host', f'{instance[:64]!r} is on '
+                    f'{host[:64]!r}, which is not a host of the document'
+                    + words.nearest(host, owners))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

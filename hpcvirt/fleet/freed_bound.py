@@ -42,7 +42,7 @@ class FreedHost:
         self.now = now
         self._guest = guest
         self._host = host
-        self._most = (most if placement.explain_closed(guest, host.state)
+        self._most = (most if placement.explain_unfit(guest, host.state)
                       is None else 0)
         self._leavers = leavers
         demand = guest.demand

@@ -19,7 +19,7 @@ CLOSED = 100.0
 
 def measure(guest: guests.Guest, host: placement.HostState) -> float:
     """Return what a host lacks; 0 if only the arrangement is wrong."""
-    if placement.explain_closed(guest, host) is not None:
+    if placement.explain_unfit(guest, host) is not None:
         return CLOSED
     total = 0.0
     for free, needed in zip(host.free, guest.sums, strict=True):

@@ -33,6 +33,7 @@ def charge(empty: placement.HostState, instances: Iterable[state.Instance],
     pools = list(empty.supply.pools or ())
     free = empty.free
     owners: dict[int, str] = {}
+    device_owners: dict[str, str] = {}
     for instance in instances:
         _check_cpus(instance, cells, owners)
         for number, page_kib, demand in zip(
@@ -43,6 +44,9 @@ def charge(empty: placement.HostState, instances: Iterable[state.Instance],
         for device in instance.devices:
             index = _pool(instance, device, addresses, pools)
             if index is not None:
+                # Several instances may have the card of their functions.
+                if device.lower() not in addresses:
+                    _check_owner(instance, device.lower(), device_owners)
                 pools[index] = pools[index]._replace(
                     free=pools[index].free - 1)
         if instance.guest.demand.requests and not instance.devices:
@@ -78,23 +82,45 @@ def find_devices(instance: state.Instance,
         instance.holding, devices=held)) if any(held) else instance
 
 
+def check_cells(instance: state.Instance,
+                cells: Iterable[supplies.CellSupply]) -> None:
+    """Check that a host has the cells of an instance.
+
+    :raises InvalidInput: naming the instance and the cell
+    """
+    known = {cell.id for cell in cells}
+    for number in instance.cells:
+        if number not in known:
+            raise exception.InvalidInput(
+                instance.where, f'{instance.id} is on cell {number}, which '
+                'the host does not have')
+
+
+def _check_owner(instance: state.Instance, device: str,
+                 owners: dict[str, str]) -> None:
+    if device in owners:
+        raise exception.InvalidInput(
+            instance.where, f'{instance.id} has the device {device[:40]}, and '
+            f'so has {owners[device]}')
+    owners[device] = instance.id
+
+
 def _check_cpus(instance: state.Instance,
                 cells: dict[int, supplies.CellSupply],
                 owners: dict[int, str]) -> None:
+    check_cells(instance, cells.values())
     held = instance.holding.cpus
     own: set[int] = set()
     for number, demand in zip(instance.cells, instance.guest.demand.cells,
                               strict=True):
-        if number not in cells:
-            raise exception.InvalidInput(
-                instance.where, f'{instance.id} is on cell {number}, which '
-                'the host does not have')
         cpus = held & cells[number].dedicated
-        if len(cpus) < demand.pcpus:
+        if len(cpus) < demand.pcpus + demand.emulator_pcpus:
+            emulator = (' and isolated emulator threads'
+                        if demand.emulator_pcpus else '')
             raise exception.InvalidInput(
                 instance.where, f'{instance.id} has {len(cpus)} CPUs of cell '
                 f'{number}, where its guest cell has {demand.pcpus} dedicated '
-                'vCPUs')
+                f'vCPUs{emulator}')
         own |= cpus
     if held - own:
         raise exception.InvalidInput(

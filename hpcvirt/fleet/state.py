@@ -11,6 +11,7 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import placement
 from hpcvirt.flavors import device_choice
+from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 
@@ -107,6 +108,7 @@ class Fleet:
     :ivar flavors: the flavors of the cloud, if they were read
     :ivar device_kinds: PCI alias or resource class -> what its devices are, as
         the profiles say
+    :ivar planned: the hosts that were planned
     :ivar alias_policies: see :mod:`hpcvirt.flavors.compiled_flavor`; empty if
         the flavors are complete
     """
@@ -115,6 +117,8 @@ class Fleet:
     broken: Mapping[str, str]
     warnings: tuple[warning.PlanWarning, ...] = ()
     flavors: tuple[flavor_model.Flavor, ...] = ()
+    planned: tuple[plans.PlannedHost, ...] = dataclasses.field(
+        default=(), compare=False, repr=False)
     alias_policies: Mapping[str, str] = dataclasses.field(
         default_factory=dict)
     device_kinds: Mapping[str, device_choice.CountedAs] = dataclasses.field(

@@ -85,6 +85,9 @@ class ComputeHost:
         """
         self.topology = objects.NUMATopology(cells=[
             self._cell(cell, config) for cell in host.cells])
+        # As nova-compute asks libvirt, which does not know its CPU sets.
+        self.has_smt = any(len(core) > 1 for cell in host.cells
+                           for core in cell.siblings)
         self.running = {}
         by_address = {device.address: device for device in host.devices}
         self.devices = [
@@ -234,7 +237,20 @@ class ComputeHost:
         self.running = dict(running)
 
     def needs(self, flavor):
-        """Return what nova-scheduler asks of Placement."""
+        """Return the amounts that nova-scheduler asks of Placement."""
+        return {name: amount for name, amount
+                in self._request_group(flavor).resources.items()
+                if amount and name != 'DISK_GB'}
+
+    def admits(self, flavor):
+        """Whether the trait of SMT is as nova-scheduler asks for it."""
+        group = self._request_group(flavor)
+        unwanted = (group.forbidden_traits if self.has_smt
+                    else group.required_traits)
+        return 'HW_CPU_HYPERTHREADING' not in unwanted
+
+    @staticmethod
+    def _request_group(flavor):
         spec = objects.RequestSpec(
             flavor=_nova_flavor(flavor), is_bfv=False,
             image=objects.ImageMeta(properties=objects.ImageMetaProps()),
@@ -242,13 +258,13 @@ class ComputeHost:
             requested_networks=objects.NetworkRequestList(objects=[]),
             pci_requests=objects.InstancePCIRequests(requests=[]),
             numa_topology=read_topology(flavor))
-        found = utils.ResourceRequest.from_request_spec(
-            spec).get_request_group(None).resources
-        return {name: amount for name, amount in found.items()
-                if amount and name != 'DISK_GB'}
+        return utils.ResourceRequest.from_request_spec(
+            spec).get_request_group(None)
 
     def promised(self, flavor):
         """Count instances by sums."""
+        if not self.admits(flavor):
+            return 0
         counts = []
         for name, amount in self.needs(flavor).items():
             free = (self.cards if name == self.mdev_class
@@ -280,7 +296,7 @@ class ComputeHost:
         vgpus = needs.pop(self.mdev_class, 0)
         card = next((number for number, left in enumerate(self.cards)
                      if left >= vgpus), None) if vgpus else -1
-        if card is None or any(
+        if card is None or not self.admits(flavor) or any(
                 self.free.get(name, 0) < amount or (
                     amount > self.most.get(name, 0))
                 for name, amount in needs.items()):

@@ -17,6 +17,7 @@ from oslo_utils import uuidutils
 from hpcvirt import exception
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
@@ -98,6 +99,34 @@ class FleetOfACloudTest(base.HPCNova):
         self.boot(two, status='ERROR', host='small')
         self.boot_many(one, ones, host='small')
         self.boot(one, status='ERROR', host='small')
+
+    def test_sums_are_only_of_hosts_with_the_cores_of_a_thread_policy(self):
+        self.flags(disable_fallback_pcpu_query=True, group='workarounds')
+        self.add_machines(machines.build('smt', threads=2,
+                                         pages={2048: 1024}))
+        wanted = [self.create_hpc_flavor(pcpus=2, hw__cpu_thread_policy=policy)
+                  for policy in ('prefer', 'require', 'isolate')]
+        seen = view.read()
+        self.assertEqual(['smt'], [
+            host.name for host in seen.fleet.hosts
+            if placement.SMT_TRAIT in host.state.traits])
+        asked = {}
+        for flavor in wanted:
+            name = self.flavor(seen.flavors, flavor).name
+            _, document = self.hpcvirt('explain', '--flavor', name)
+            # The real Placement has answered.
+            asked[name] = {host['name'] for host in document['hosts']
+                           if host['step'] != 'placement'}
+        self.assertEqual([3, 1, 2], [*map(len, asked.values())])
+        _, document = self.hpcvirt('capacity')
+        for item in document['flavors']:
+            if item['name'] in asked:
+                self.assertEqual(asked[item['name']], {
+                    host for host, number in item['per_host'].items()
+                    if number})
+                # Hosts with SMT have twice as many PCPUs.
+                self.assertEqual({3: 16, 1: 8, 2: 8}[len(asked[item['name']])],
+                                 item['by_sums'])
 
     def test_instances_are_where_they_are_and_counts_are_what_nova_takes(self):
         small = self.create_hpc_flavor(pcpus=1)
@@ -226,6 +255,8 @@ class FleetOfACloudTest(base.HPCNova):
         name = self.api.get_flavor(mixed)['name']
         path, _ = self.dump()
         fleet, _ = assemble.make_fleet(hosts.read_fleet(str(path)))
+        # What Nova reports as used has all that its instances have.
+        self.assertEqual((), fleet.warnings)
         seen = view.read().fleet
         # Of equally good hosts, both propose the same one.
         self.assertEqual([host.name for host in seen.hosts],

@@ -108,8 +108,9 @@ def _check_hosts(flavors: list[flavor_model.Flavor],
             states[host.name] = moving.leave_all(host.instances, host).state
     complete = [compiled_flavor.complete(flavor, fleet.alias_policies)
                 for flavor in flavors]
-    return lint_hosts.check_hosts(complete, states,
-                                  () if document.flavors else planned)
+    return lint_hosts.check_hosts(
+        complete, states, () if document.flavors else planned,
+        {host.name: host for host in fleet.planned})
 
 
 def _plain(item: lint.LintFinding) -> dict[str, object]:

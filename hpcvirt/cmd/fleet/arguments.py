@@ -96,7 +96,7 @@ def _warn(fleet: state.Fleet) -> None:
     """Print the warnings about the answer, and count those of the plan."""
     from hpcvirt.flavors import warning
     own = [item for item in fleet.warnings
-           if item.code is warning.WarningCode.PLANNED_ANEW]
+           if item.code in warning.OF_ANSWERS]
     hosts.warn(own)
     others = len(fleet.warnings) - len(own)
     if others:

@@ -6,6 +6,7 @@ import argparse
 import collections
 import sys
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt import text_table
@@ -16,6 +17,8 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.deployment import ansible
+from hpcvirt.flavors import warning
+from hpcvirt.fleet import assemble
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
@@ -63,10 +66,10 @@ class ShowFleet(command.Report):
     """Summarize a fleet document.
 
     Print the number of hosts and instances of each class, and the hosts whose
-    topology cannot be understood. The rows are the classes. The format
-    inventory writes the hosts with their classes as an inventory of Ansible,
-    for the playbooks of the collection hpcvirt.hpc; the topology of a host
-    NAME=PATH need not exist yet.
+    topology cannot be understood or whose instances cannot be there. The rows
+    are the classes. The format inventory writes the hosts with their classes
+    as an inventory of Ansible, for the playbooks of the collection
+    hpcvirt.hpc; the topology of a host NAME=PATH need not exist yet.
     """
 
     rows = 'classes'
@@ -84,7 +87,7 @@ class ShowFleet(command.Report):
             return command.CommandResult(None, others={
                 _INVENTORY: lambda: _make_inventory(parsed_args.fleet)})
         document = hosts.read_fleet(parsed_args.fleet)
-        plain = make_summary(document)
+        plain = make_summary(document, _find_broken(document))
         return command.CommandResult(
             plain, lambda: '\n'.join(_draw(plain)) + '\n')
 
@@ -95,37 +98,57 @@ def _make_inventory(path: str) -> str:
         name: own.names for name, own in document.classes.items()})
 
 
-def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
-    """Return the summary of a document, for JSON."""
+def _find_broken(document: documents.FleetDocument) -> Mapping[str, str]:
+    """Find the hosts whose records are broken, and print warnings.
+
+    The settings of hosts, which may need a plan, matter to instances only.
+
+    :returns: host -> why
+    """
+    if not document.instances and not document.named:
+        return {host: entry.fault for own in document.classes.values()
+                for entry in own.hosts if entry.fault is not None
+                for host in entry.names}
+    fleet, _ = assemble.make_fleet(document)
+    # An instance may contradict only the pages that are planned anew.
+    codes = warning.OF_ANSWERS if fleet.broken else warning.OF_RECORDS
+    hosts.warn(item for item in fleet.warnings if item.code in codes)
+    return fleet.broken
+
+
+def make_summary(document: documents.FleetDocument,
+                 broken: Mapping[str, str]) -> dict[str, Any]:
+    """Return the summary of a document, for JSON.
+
+    :param broken: host -> why its record cannot be used
+    """
     residents = collections.Counter([
         *(instance.host for instance in document.instances),
         *(instance.entry.host for instance in document.named)])
     return {
         'schema_version': SCHEMA_VERSION,
         'classes': [
-            {'name': name, **_count_class(own), 'instances': sum(
+            {'name': name, **_count_class(own, broken), 'instances': sum(
                 residents[host] for host in own.names)}
             for name, own in document.classes.items()],
         'flavors': len(document.flavors),
         'instances': residents.total(),
-        'broken': [{'name': host, 'reason': entry.fault}
-                   for own in document.classes.values()
-                   for entry in own.hosts if entry.fault is not None
-                   for host in entry.names],
+        'broken': [{'name': host, 'reason': reason}
+                   for host, reason in broken.items()],
     }
 
 
-def _count_class(own: classes.FleetClass) -> dict[str, Any]:
+def _count_class(own: classes.FleetClass,
+                 broken: Mapping[str, str]) -> dict[str, Any]:
     known = [(entry.topology, entry.count) for entry in own.hosts
              if isinstance(entry.topology, host_model.Host)]
     return {
         'hosts': len(own.names),
-        'broken': sum(entry.count for entry in own.hosts if entry.fault),
+        'broken': sum(name in broken for name in own.names),
         'cpus': sum(len(host.cpus) * count for host, count in known),
         'memory_gib': sum(cell.memory_mib * count for host, count in known
                           for cell in host.cells) // 1024,
-        'profile': (own.profile if isinstance(own.profile, str)
-                    else own.profile.get('base', 'default') + ', changed'),
+        'profile': own.profile_name,
         'aggregate': own.aggregate, 'traits': list(own.traits),
         'isolated': own.isolated}
 

@@ -52,6 +52,33 @@ class CheckTest(unittest.TestCase):
              'the host has the trait B, which is forbidden'),
             self.check(wanted, traits=frozenset({'A', 'B'})))
 
+    def test_a_thread_policy_needs_or_forbids_the_trait_of_smt(self):
+        trait = frozenset({placement.SMT_TRAIT})
+        lacks = reasons.Code.TRAIT, f'the host lacks the trait {min(trait)}'
+        has = (reasons.Code.FORBIDDEN_TRAIT,
+               f'the host has the trait {min(trait)}, which is forbidden')
+        for policy, without, with_smt in (
+                (None, None, None), ('prefer', None, None),
+                ('require', lacks, None), ('isolate', None, has)):
+            wanted = guest()
+            wanted = dataclasses.replace(wanted, shape=dataclasses.replace(
+                wanted.shape, thread_policy=policy and shapes.ThreadPolicy(
+                    policy)))
+            self.assertIsNone(self.check(wanted))
+            for fields in ({'has_smt': False}, {'traits': frozenset()}):
+                self.assertEqual(without, self.check(wanted, **fields))
+            # A class names traits beside those of Nova.
+            for fields in ({'has_smt': True}, {'traits': trait},
+                           {'has_smt': True, 'traits': frozenset()}):
+                self.assertEqual(with_smt, self.check(wanted, **fields))
+                self.assertEqual(with_smt is None, placement.count(
+                    wanted, dataclasses.replace(EMPTY, **fields)) > 0)
+
+    def test_a_topology_knows_the_trait_of_smt(self):
+        wanted = guest(required=frozenset({placement.SMT_TRAIT}))
+        self.assertIsNone(self.check(wanted, has_smt=True,
+                                     traits=frozenset({'A'})))
+
     def test_all_traits_of_an_isolating_aggregate_must_be_required(self):
         wanted = guest(required=frozenset({'A'}))
         self.assertIsNone(self.check(wanted, kept_for=frozenset({'A'})))

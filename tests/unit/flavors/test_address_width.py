@@ -133,7 +133,8 @@ class WarningTest(unittest.TestCase):
         few = {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': '39'}
         for what in self.find(self.plan(384 * 1024, H100,
                                         extra_specs=few)).values():
-            self.assertRegex(what, 'set hw:maxphysaddr_bits: 4[01] in')
+            self.assertRegex(what, 'in extra_specs of the profile, '
+                             'set hw:maxphysaddr_bits: 4[01]$')
 
     def test_memory_of_amd_is_behind_its_hole(self):
         for processor, flagged in (('AMD EPYC 9654', True), ('Intel', False)):

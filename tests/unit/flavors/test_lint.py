@@ -294,6 +294,7 @@ class LintHostsTest(unittest.TestCase):
                 hosts.build(), specs, **sizes), (specs, sizes))
         for host, specs, expected in (
                 ({'threads': 2}, {THREADS: 'isolate'}, 'isolate-on-smt'),
+                ({'threads': 1}, {THREADS: 'require'}, 'does-not-fit'),
                 ({'small_kib': 64}, {'hw:mem_page_size': '1GB'},
                  'no-such-pages')):
             self.assertIn((expected, 'error'),

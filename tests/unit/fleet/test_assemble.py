@@ -64,7 +64,11 @@ class GivenToGuestsTest(unittest.TestCase):
             (before,) = fleet_of(host, document).hosts
             wanted = sum(request.count for request
                          in compiled_flavor.make(flavor).demand.requests)
-            for devices in ((), (address,) * wanted):
+            functions = [address] * wanted
+            if kind == 'vf':
+                functions = [f'{address[:-1]}{number}'
+                             for number in range(wanted)]
+            for devices in ((), tuple(functions)):
                 if None in devices:
                     continue
                 fleet = fleet_of(host, document, an_instance(flavor, *devices))

@@ -359,7 +359,10 @@ class FleetOfClassesTest(unittest.TestCase):
                       found.broken['h'])
 
     def test_an_instance_on_another_host_is_an_error(self):
-        with self.assertRaisesRegex(
-                exception.InvalidInput,
-                r"instances\[0\].host: 'h9' is not a host of the fleet"):
-            assemble.make_fleet(read({**INSTANCE, 'host': 'h9'}))
+        for flavor in (FLAVOR, 'planned'):
+            with self.assertRaisesRegex(
+                    exception.InvalidInput,
+                    r"^f.yaml: instances\[0\].host: 'a' is on 'h9', which is "
+                    r'not a host of the document \(did you mean h\?\)$'):
+                read({**INSTANCE, 'host': 'h9',
+                      'flavor': flavor}).check_names()

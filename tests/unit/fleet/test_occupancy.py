@@ -99,6 +99,24 @@ class OccupancyTest(unittest.TestCase):
             self.instance('a'), self.instance('b', cpus=(1, 2))))
 
 
+    def test_no_virtual_function_belongs_to_two_instances(self):
+        (device,) = self.host.devices
+        function = device.address.rpartition(':')[0] + ':02.A'
+        self.assertIn(f'b has the device {function.lower()}, and so has a',
+                      self.broken(
+            self.instance('a', devices=(function,)),
+            self.instance('b', cpus=(2, 3), devices=(function.lower(),))))
+
+    def test_isolated_emulator_threads_have_a_cpu(self):
+        self.flavor = fleets.flavor(2, 1024, {
+            'hw:emulator_threads_policy': 'isolate'})
+        self.assertIn('2 CPUs of cell 0, where its guest cell has 2 dedicated '
+                      'vCPUs and isolated emulator threads',
+                      self.broken(self.instance()))
+        self.assertEqual({}, self.fleet(
+            self.instance(cpus=(0, 1, 2))).broken)
+
+
 class SetsTest(unittest.TestCase):
     def test_an_instance_whose_devices_are_unknown_has_a_set(self):
         host = set_hosts.with_instances('h', (
