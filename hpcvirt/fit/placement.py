@@ -119,7 +119,7 @@ def explain_unfit(guest: guests.Guest,
 
     :returns: the reason; None if it may take one
     """
-    return explain_closed(guest, host) or _explain_smt(guest, host)
+    return _explain_closed(guest, host) or _explain_smt(guest, host)
 
 
 def _explain_smt(guest: guests.Guest,
@@ -137,7 +137,7 @@ def _explain_smt(guest: guests.Guest,
     return None
 
 
-def explain_closed(guest: guests.Guest,
+def _explain_closed(guest: guests.Guest,
                    host: HostState) -> reasons.Misfit | None:
     """Say why a host takes no such instance, by its state and its traits.
 

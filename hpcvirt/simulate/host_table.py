@@ -139,9 +139,9 @@ class HostTable:
         known: dict[object, bool] = {}
         found = []
         for host in self._fleet:
-            key = host.closed, host.traits, host.kept_for
+            key = host.closed, host.traits, host.kept_for, host.has_smt
             if key not in known:
-                known[key] = placement.explain_closed(guest, host) is None
+                known[key] = placement.explain_unfit(guest, host) is None
             found.append(known[key])
         return np.array(found, dtype=np.bool_)
 
