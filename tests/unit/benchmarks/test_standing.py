@@ -10,9 +10,9 @@ BENCHMARKS = ROOT / 'benchmarks'
 
 
 class TestStandingRoom(unittest.TestCase):
-    """The figures of the page against the table of replays."""
+    """The figures of the pages against the table of replays."""
 
-    def test_the_page_says_what_the_table_has(self):
+    def test_the_pages_say_what_the_table_has(self):
         with (BENCHMARKS / 'results' / 'standing_room.csv').open(
                 newline='') as file:
             *_, every = csv.DictReader(file)
@@ -21,3 +21,8 @@ class TestStandingRoom(unittest.TestCase):
             gain = every[f'Gained {words}'].split()[0].lstrip('+')
             moves = every[f'Moves {words}']
             self.assertIn(f'{gain} points for {moves} moves', page)
+            if words == 'beforehand':
+                self.assertIn(
+                    f'gain {gain} points of the requested core-hours for '
+                    f'{moves} moves',
+                    ' '.join(pages.read('admin/make-room').split()))
