@@ -63,11 +63,11 @@ class ClassesOfNova(test_flavor_apply.CloudOfNova):
     def read_aggregates(self):
         return self.api.api_get('os-aggregates').body['aggregates']
 
-    def assert_boots_as_planned(self, plan):
+    def assert_boots_as_planned(self, rows):
         """Fill the empty hosts with each flavor; return where it was."""
         flavors = self.flavors()
         found = {}
-        for row in plan['flavors']:
+        for row in rows:
             number = flavors[row['name']]['id']
             servers = self.boot_many(number, sum(row['per_host'].values()))
             self.boot(number, status='ERROR')
@@ -112,7 +112,10 @@ class FleetClassesTest(ClassesOfNova):
             ('special', ['big'], {'trait:CUSTOM_SPECIAL': 'required'}),
             (aggregate['name'], aggregate['hosts'], aggregate['metadata']))
         self.assert_counted_live(plan)
-        found = self.assert_boots_as_planned(plan)
+        # A small and a large flavor of each class.
+        found = self.assert_boots_as_planned(plan['flavors'][1::2])
+        self.assertEqual({'hpc.2c1n.2m', 'hpc.4c1n.2m', 's.4c1n.2m',
+                          's.8c2n.2m'}, {*found})
         for name, places in found.items():
             self.assertEqual({'big' if name.startswith('s.') else 'small'},
                              set(places))
@@ -130,7 +133,7 @@ class FleetClassesTest(ClassesOfNova):
         commands.run('flavor', 'apply', *words, '--aggregates', '--apply')
         (aggregate,) = self.read_aggregates()
         self.assertEqual({}, aggregate['metadata'])
-        found = self.assert_boots_as_planned(plan)
+        found = self.assert_boots_as_planned(plan['flavors'])
         self.assertEqual({'big', 'small'}, set().union(
             *(places for name, places in found.items()
               if not name.startswith('s.'))))
@@ -250,7 +253,7 @@ class WrittenFilesTest(ClassesOfNova):
         status, text, error = commands.run(
             'flavor', 'apply', *words, '--aggregates', '--apply')
         self.assertEqual(0, status, text + error)
-        found = self.assert_boots_as_planned(plan)
+        found = self.assert_boots_as_planned(plan['flavors'])
         self.assertEqual({'sets'}, set().union(*(
             places for name, places in found.items()
             if name.startswith('g.'))))

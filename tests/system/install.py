@@ -3,8 +3,8 @@
 """Install hpcvirt as its pages describe, and use it without the clone.
 
 The program runs the commands of the README and of the installation guide in a
-fresh clone, up to the command that plans flavors. Each page has its own home
-directory. The clone is removed before the last command.
+fresh clone, and at last the one that plans flavors, for which the clone is
+removed. Each page has its own home directory.
 """
 
 import os
@@ -27,19 +27,21 @@ ABSENT = ('nova', 'tests', 'demo')
 
 
 def commands(page: pathlib.Path) -> Iterator[str]:
-    """Yield the commands of a page, up to the one that plans flavors.
+    """Yield the commands of a page, the one that plans flavors last.
 
     Other commands of hpcvirt, and those of tox, are examples.
 
     :raises ValueError: if the page plans no flavors
     """
+    last = None
     for command, _ in transcript.commands(page):
         if command.endswith(LAST):
+            last = command
+        elif not command.startswith(('hpcvirt ', 'tools/tox ')):
             yield command
-            return
-        if not command.startswith(('hpcvirt ', 'tools/tox ')):
-            yield command
-    raise ValueError(f'{page} shows no command that ends with {LAST}')
+    if last is None:
+        raise ValueError(f'{page} shows no command that ends with {LAST}')
+    yield last
 
 
 def install(page: str, scratch: pathlib.Path) -> None:
@@ -49,7 +51,7 @@ def install(page: str, scratch: pathlib.Path) -> None:
     """
     home = scratch / 'home'
     clone = scratch / 'hpcvirt'
-    home.mkdir()
+    (home / 'bin').mkdir(parents=True)
     subprocess.run(['git', 'clone', '--quiet', str(ROOT), str(clone)],
                    check=True)
     *before, last = commands(ROOT / page)
@@ -76,8 +78,9 @@ def install(page: str, scratch: pathlib.Path) -> None:
 
 def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
     # The page installs for all users, as root.
-    command = command.replace('sudo ', '').replace('/opt/hpcvirt',
-                                                   f'{home}/opt')
+    command = command.replace('sudo ', '')
+    command = command.replace('/opt/hpcvirt', f'{home}/opt')
+    command = command.replace('/usr/local/bin', f'{home}/bin')
     print(f'$ {command}', flush=True)
     environment = {name: value for name, value in os.environ.items()
                    if name not in {'PYTHONPATH', 'VIRTUAL_ENV'}}

@@ -8,7 +8,7 @@ read by systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
 that reads GRUB's files, Ansible, kolla-ansible, kolla-build, the templates of
 kayobe and the tasks of edpm-ansible. Each must read the values of the plan,
 and refuse a damaged file. The Ansible collection is built, judged, and run on
-11 stand-in hosts. The last line counts the checks.
+six stand-in hosts. The last line counts the checks.
 """
 
 import dataclasses

@@ -438,6 +438,16 @@ def _one_of_each_profile(found: Sequence[plans.Plan],
     yield from enumerate(chosen.values())
 
 
+def _one_of_two_machines(
+        found: Sequence[plans.Plan]) -> tuple[plans.Plan, plans.Plan]:
+    """Choose a plan of two cells, and one with cells without pages."""
+    first = next(plan for plan in found
+                 if plan.hosts[0].name == 'xeon-2s-20c-smt-8gpu')
+    second = next(plan for plan in found
+                  if plan.hosts[0].name == 'xeon-max-2s-56c-snc4-hbm')
+    return first, second
+
+
 def _options(text: str) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     section = ''
@@ -453,12 +463,6 @@ def _options(text: str) -> dict[tuple[str, str], list[str]]:
 def kolla_build(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let kolla-build find the plugin of the image of Nova."""
     readers.write(folder, formats.FORMATS['kolla'](found[0]))
-    readers.run('kolla-build', '--config-file',
-                folder / 'kolla-build-hpcvirt.conf', '--template-only',
-                '--work-dir', folder / 'work', '--engine', 'podman',
-                'nova-base')
-    dockerfile = next(folder.rglob('nova-base/Dockerfile')).read_text()
-    readers.require('ADD plugins-archive' in dockerfile, dockerfile)
     words = readers.run(
         'python', '-c', 'import sys\n'
         'from kolla.common import config\n'
@@ -475,8 +479,10 @@ def kolla_build(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         '       if image.name == "nova-base" for plugin in image.plugins\n'
         f'       if plugin["name"] == "{formats.SOURCE}"])\n',
         '--config-file', folder / 'kolla-build-hpcvirt.conf',
-        '--template-only', '--work-dir', folder / 'second', '--engine',
+        '--template-only', '--work-dir', folder / 'work', '--engine',
         'podman')
+    dockerfile = next(folder.rglob('nova-base/Dockerfile')).read_text()
+    readers.require('ADD plugins-archive' in dockerfile, dockerfile)
     readers.equal(f'[{formats.SOURCE_PLACE!r}]', words.splitlines()[-1],
                   formats.SOURCE)
     return formats.SOURCE
@@ -489,8 +495,8 @@ def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
                 '--target', folder / 'wheel', '--disable-pip-version-check',
                 '--requirement', KAYOBE)
     base = next(folder.rglob('inventory/group_vars/compute')).parents[2]
-    for number, plan in _one_of_each_profile(found):
-        place = folder / str(number)
+    for plan in _one_of_two_machines(found):
+        place = folder / plan.hosts[0].name
         readers.write(place, formats.FORMATS['kayobe'](plan))
         (place / 'use.yml').write_text(USE.format(
             folder=place, template=next(base.rglob('kolla-build.conf'))))
@@ -516,7 +522,7 @@ def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
             rf'\[{formats.SOURCE}\]\n# .*\ntype = local\n# .*\n'
             f'location = {formats.SOURCE_PLACE}\n', text) is not None, text)
         readers.require('[bifrost-base]' in text, text)
-    return f'{number + 1} hosts'
+    return 'two hosts'
 
 
 def edpm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
@@ -535,8 +541,7 @@ def edpm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     mkconfig = folder / 'bin/grub2-mkconfig'
     mkconfig.write_text('#!/bin/sh\n')
     mkconfig.chmod(0o755)
-    number = 0
-    for _, plan in _one_of_each_profile(found):
+    for plan in _one_of_two_machines(found):
         (text,) = (file.text for file in formats.FORMATS['edpm'](plan)
                    if not file.path.startswith('controllers/'))
         node_set = next(yaml.safe_load_all(text))
@@ -545,13 +550,12 @@ def edpm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
                   for size in PAGE_SIZES_KIB}
         readers.equal(wanted, _edpm_pages(folder, node_set['spec'][
             'nodeTemplate']['ansible']['ansibleVars']), 'pages')
-        number += 1
     readers.equal(
         dict.fromkeys(PAGE_SIZES_KIB, 0), _edpm_pages(folder, {
             'edpm_kernel_args': 'quiet', 'edpm_kernel_hugepages': {
                 '2048': {'count': 8, 'default': True}}}),
         'pages of edpm_kernel_hugepages, which the kernel does not reserve')
-    return f'{number} hosts'
+    return 'two hosts'
 
 
 def _edpm_pages(folder: pathlib.Path,

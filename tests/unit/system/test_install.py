@@ -19,7 +19,8 @@ class InstallTest(unittest.TestCase):
                         for page in install.PAGES)
         self.assertIn('pip install .', front)
         self.assertIn(' pip wheel ', guide[0])
-        self.assertIn('/pip install dist/hpcvirt-*.whl', guide[-2])
+        self.assertIn('/pip install dist/hpcvirt-*.whl', guide[2])
+        self.assertIn('[bench]', guide[-2])
         for found in front, guide:
             self.assertTrue(found[-1].endswith('hpcvirt flavor plan /'))
 

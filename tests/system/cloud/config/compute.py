@@ -45,10 +45,11 @@ def write(settings: cloud_settings.Settings) -> None:
 
 
 def write_fake(settings: cloud_settings.Settings, name: str,
-               host_config: Mapping[str, Any]) -> None:
+               host_config: Mapping[str, Any], update_s: int) -> None:
     """Write the file of a simulated host.
 
     :param host_config: the settings that the plan proposes for the host
+    :param update_s: how often it counts its resources again
     """
     dedicated = host_config['cpu_dedicated_set']
     shared_set = host_config.get('cpu_shared_set')
@@ -56,6 +57,7 @@ def write_fake(settings: cloud_settings.Settings, name: str,
         'DEFAULT': {
             'host': name,
             'compute_driver': 'hpcvirt_fake.TopologyDriver',
+            'update_resources_interval': update_s,
             'reserved_host_memory_mb':
                 host_config['reserved_host_memory_mb'],
         },
@@ -128,7 +130,7 @@ def _common(settings: cloud_settings.Settings) -> inifile.Sections:
                                        / 'rootwrap.conf'),
                 'service_down_time': 60,
                 'report_interval': 10,
-                'update_resources_interval': 15,
+                'update_resources_interval': 30,
                 # Otherwise the scheduler finds new hosts up to a minute late.
                 'periodic_fuzzy_delay': 0,
                 'shutdown_timeout': 5,
