@@ -48,3 +48,9 @@ class SubjectsTest(unittest.TestCase):
         for path in source.rglob('*.rst'):
             with self.subTest(path=str(path.relative_to(source))):
                 self.assertLessEqual(len(path.read_text().split()), 1200)
+
+    def test_80_pages_and_45000_words_are_enough(self):
+        written = [path.read_text().split() for path in
+                   (pages.ROOT / 'doc' / 'source').rglob('*.rst')]
+        self.assertLessEqual(len(written), 80)
+        self.assertLessEqual(sum(map(len, written)), 45_000)
