@@ -167,32 +167,40 @@ def _explain(instance: state.Instance, hosts: Mapping[str, state.FleetHost],
     why = moving.stays(instance, True)
     if why is not None:
         return Obstacle(instance, why)
-    others = [host for name, host in hosts.items() if name != instance.host
-              and (instance.hosts is None or name in instance.hosts)]
     takers = [host for name, host in hosts.items() if name not in names]
     if not cold and moving.only_cold(instance):
         return Obstacle(
             instance, f'{moving.only_cold(instance)}, so that it cannot be '
             'live-migrated', ('--cold',) if any(
                 moving.land(instance, host) for host in takers) else ())
-    allowed = [host for host in others if host.name not in names]
-    open_to = [host for host in allowed if moving.may_join(instance, host)]
-    if others and not allowed:
-        why = 'may move only to hosts that are to be emptied too'
-    elif not allowed:
-        why = ('may move to no other host because of its aggregates, zone, '
-               'traits or image')
-    elif not open_to or any(moving.place(instance, host) for host in allowed):
-        why = 'shares each host with room with members of its server group'
-    else:
-        most = max(open_to, key=lambda host: host.state.free)
-        placed = admission.predict(instance.guest, most.state)
-        why = f'no host has room; {most.name}: ' + (
-            placed.message if isinstance(placed, reasons.Misfit)
-            else 'a migration would not be placed soundly')
     home = hosts[instance.host]
     bare = moving.leave_all(home.instances, home)
-    return Obstacle(instance, why, (f'an empty host like {home.name}',) if (
-        moving.place(instance, dataclasses.replace(
-            bare, state=dataclasses.replace(bare.state, closed=None))))
-        else ())
+    opened = dataclasses.replace(
+        bare, state=dataclasses.replace(bare.state, closed=None))
+    return Obstacle(
+        instance, _explain_hosts(instance, hosts, names),
+        (f'an empty host like {home.name}',)
+        if moving.place(instance, opened) else ())
+
+
+def _explain_hosts(instance: state.Instance,
+                   hosts: Mapping[str, state.FleetHost],
+                   names: Sequence[str]) -> str:
+    """Say why no other host takes an instance that could be moved."""
+    others = [host for name, host in hosts.items() if name != instance.host
+              and (instance.hosts is None or name in instance.hosts)]
+    allowed = [host for host in others if host.name not in names]
+    if not allowed:
+        if others:
+            return 'may move only to hosts that are to be emptied too'
+        return ('may move to no other host because of its aggregates, zone, '
+                'traits or image')
+    open_to = [host for host in allowed if moving.may_join(instance, host)]
+    if not open_to or any(moving.place(instance, host) for host in allowed):
+        return 'shares each host with room with members of its server group'
+    most = max(open_to, key=lambda host: host.state.free)
+    placed = admission.predict(instance.guest, most.state)
+    why = 'a migration would not be placed soundly'
+    if isinstance(placed, reasons.Misfit):
+        why = placed.message
+    return f'no host has room; {most.name}: {why}'

@@ -220,9 +220,7 @@ def _read(args: argparse.Namespace) -> _Request:
     # These modules load all that plans a host.
     from hpcvirt.acceptance import acceptance
     from hpcvirt.acceptance import host_acceptance
-    from hpcvirt.cmd import hosts
     from hpcvirt.cmd.host import audit
-    from hpcvirt.flavors import plan_document
     given = {'--gate or --native': args.gate or args.native} if (
         args.quick) else {'--flavor': args.flavors, '--plan': args.plan,
                           '--image': args.image, '--network': args.network}
@@ -241,19 +239,7 @@ def _read(args: argparse.Namespace) -> _Request:
     parts: tuple[acceptance.AcceptancePart, ...] = ()
     figures = 1
     if not args.quick:
-        where = input_file.name(args.plan)
-        plan = plan_document.load(serialization.json_value(
-            input_file.content(args.plan, _MAX_BYTES), where), where)
-        parts = acceptance.find_parts(plan, args.host, args.flavors, where)
-        cpus = {flavor.name: flavor.vcpus for flavor in plan.flavors}
-        foreseen = decidable.foresee(wanted, [
-            decidable.Instances(part.flavor, cpus[part.flavor],
-                                [args.host] * part.instances)
-            for part in parts], _purpose(args), args.pairs, own_bounds)
-        decidable.check(foreseen, _ADVICE)
-        figures = foreseen[0].planned_figures
-        hosts.warn(item for item in plan.warnings if not item.subjects
-                   or {args.host, *args.flavors} & {*item.subjects})
+        parts, figures = _read_plan(args, wanted, own_bounds)
     if args.json_lines is not None:
         with output_file.appending(args.json_lines, 0o644):
             pass  # It can be written.
@@ -271,6 +257,33 @@ def _read(args: argparse.Namespace) -> _Request:
         audit=(None if args.audit is None
                else audit.read_findings(args.audit)))
     return _Request(asked, wanted, own_bounds, figures)
+
+
+def _read_plan(args: argparse.Namespace,
+               wanted: Sequence[requests.RunRequest],
+               own_bounds: Mapping[str, judgement.Bound],
+               ) -> tuple[tuple['acceptance.AcceptancePart', ...], int]:
+    """Read the plan, and check that its instances can be decided.
+
+    :returns: the parts of the acceptance, and the number of figures that are
+        compared in the first of them
+    """
+    from hpcvirt.acceptance import acceptance
+    from hpcvirt.cmd import hosts
+    from hpcvirt.flavors import plan_document
+    where = input_file.name(args.plan)
+    plan = plan_document.load(serialization.json_value(
+        input_file.content(args.plan, _MAX_BYTES), where), where)
+    parts = acceptance.find_parts(plan, args.host, args.flavors, where)
+    cpus = {flavor.name: flavor.vcpus for flavor in plan.flavors}
+    foreseen = decidable.foresee(wanted, [
+        decidable.Instances(part.flavor, cpus[part.flavor],
+                            [args.host] * part.instances)
+        for part in parts], _purpose(args), args.pairs, own_bounds)
+    decidable.check(foreseen, _ADVICE)
+    hosts.warn(item for item in plan.warnings if not item.subjects
+               or {args.host, *args.flavors} & {*item.subjects})
+    return parts, foreseen[0].planned_figures
 
 
 def _command(args: argparse.Namespace) -> str:
