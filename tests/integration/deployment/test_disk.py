@@ -72,16 +72,21 @@ class ApplyWriter:
         return disk.write(self.root, found, BACKUPS)
 
 
+def make_parameters(root, **given):
+    """Make the parameters of the module, with the defaults of the others."""
+    return {'root': str(root), 'files': [], 'absent': [], 'site_files': [],
+            'replace': False, 'read': [], 'times': [], **given}
+
+
 class RoleWriter:
     """Writes as the role of the Ansible collection does."""
 
     refused = rooted_files.FileRefused
 
     def write_text(self, text, **more):
-        result = MODULE.write({
-            'root': str(self.root), 'absent': [], 'settings': [],
-            'files': [{'path': f'/{OWN}', 'content': text, 'notify': []}],
-            **more}, False)
+        result = MODULE.write(make_parameters(
+            self.root, **{'files': [{'path': f'/{OWN}', 'content': text}],
+                          **more}), False)
         return pathlib.Path(result['backup']) if 'backup' in result else None
 
     def remove(self):
@@ -230,9 +235,9 @@ class ApplyWriteTest(WriteTests, ApplyWriter, Case):
 
 class RoleWriteTest(WriteTests, RoleWriter, Case):
     def test_it_says_what_was_written_and_when_something_was_removed(self):
-        parameters = {'root': str(self.root), 'settings': [],
-                      'absent': [f'/{OPTIONAL}'], 'files': [
-                          {'path': f'/{OWN}', 'content': SECRET}]}
+        parameters = make_parameters(
+            self.root, absent=[f'/{OPTIONAL}'],
+            files=[{'path': f'/{OWN}', 'content': SECRET}])
         place = self.root / OPTIONAL
         place.parent.mkdir(parents=True)
         place.write_text(SECRET)
@@ -254,20 +259,21 @@ class RoleWriteTest(WriteTests, RoleWriter, Case):
         path.parent.mkdir(parents=True)
         path.write_text('vm.swappiness=60\nvm.panic_on_oom=0\n')
         path.chmod(0o640)
-        parameters = {
-            'root': str(self.root), 'files': [], 'absent': [], 'settings': [{
-                'path': '/etc/sysctl.d/99-site.conf',
-                'pattern': '(?m)^vm.swappiness=.*$',
-                'replacement': r'# hpcvirt: \g<0>'}]}
+        parameters = make_parameters(self.root, replace=True, site_files=[{
+            'folder': '/etc/sysctl.d', 'names': '*.conf', 'after': '',
+            'pattern': '(?m)^vm.swappiness=.*$', 'why': '', 'notify': [],
+            'replacement': r'# hpcvirt: \g<0>'}])
         kept = pathlib.Path(MODULE.write(parameters, False)['backup'])
         self.assertEqual('# hpcvirt: vm.swappiness=60\nvm.panic_on_oom=0\n',
                          path.read_text())
         self.assertEqual(0o640, mode(path))
         self.assertEqual(0o600, mode(kept / 'etc/sysctl.d/99-site.conf'))
-        path.rename(self.outside / 'site')
-        path.symlink_to(self.outside / 'site')
-        with self.assertRaisesRegex(self.refused, 'is a symbolic link'):
-            MODULE.write(parameters, False)
+        outside = self.outside / 'site'
+        path.unlink()
+        outside.write_text('vm.swappiness=60\n')
+        path.symlink_to(outside)
+        self.assertFalse(MODULE.write(parameters, False)['changed'])
+        self.assertEqual('vm.swappiness=60\n', outside.read_text())
 
     def test_it_knows_its_files_as_the_command_does(self):
         self.assertEqual(tree.MARK, MODULE.MARK)
