@@ -62,6 +62,10 @@ _FORMATTING = ('output formatters', 'csv formatter', 'json formatter',
                'value formatter', 'yaml formatter')
 
 
+#: The pause before an interrupt that was dropped is raised again.
+AGAIN_S = 0.1
+
+
 class _HelpFormatter(argparse.HelpFormatter):
     """A formatter that writes the value of an option once."""
 
@@ -143,16 +147,38 @@ def sigterm_event() -> Iterator[threading.Event]:
 
 @contextlib.contextmanager
 def interrupting_sigterm() -> Iterator[None]:
-    """Let SIGTERM interrupt the command as Ctrl-C does, and only once."""
-    def interrupt(*_: object) -> NoReturn:
+    """Let SIGTERM interrupt the command as Ctrl-C does, and only once.
+
+    Python drops an interrupt that comes while a finalizer runs; it is raised
+    again a moment later.
+    """
+    is_raised = False
+
+    def interrupt(*_: object) -> None:
         # timeout(1), for example, sends it twice, and the second one must not
         # interrupt what cleans up.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise KeyboardInterrupt
+        nonlocal is_raised
+        if not is_raised:
+            is_raised = True
+            raise KeyboardInterrupt
+
+    def report(dropped: 'sys.UnraisableHookArgs') -> None:
+        nonlocal is_raised
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            hook_before(dropped)
+            return
+        is_raised = False
+        # Raised here, it would be dropped again.
+        threading.Timer(AGAIN_S, signal.pthread_kill, (
+            threading.get_ident(), signal.SIGTERM)).start()
+
     before = signal.signal(signal.SIGTERM, interrupt)
+    hook_before = sys.unraisablehook
+    sys.unraisablehook = report
     try:
         yield
     finally:
+        sys.unraisablehook = hook_before
         signal.signal(signal.SIGTERM, before)
 
 

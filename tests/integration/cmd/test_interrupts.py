@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""A signal ends a command, whenever it comes."""
+
+import signal
+import subprocess
+import sys
+import unittest
+
+SCRIPT = """\
+import os
+import time
+from hpcvirt.cmd import command
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+        time.sleep(0.01)
+
+with command.interrupting_sigterm():
+    try:
+        Finalized()
+        time.sleep(60)
+    finally:
+        os.kill(os.getpid(), {second})
+        time.sleep(0.5)
+        print('cleaned up')
+"""
+
+
+class InterruptTest(unittest.TestCase):
+    def run_script(self, number, second):
+        return subprocess.run(
+            [sys.executable, '-c', SCRIPT.format(
+                number=int(number), second=int(second))],
+            capture_output=True, text=True, timeout=30, check=False)
+
+    def test_one_that_comes_while_a_finalizer_runs_is_not_lost(self):
+        # 0 is no signal.
+        for number, second in ((signal.SIGTERM, signal.SIGTERM),
+                               (signal.SIGTERM, 0), (signal.SIGINT, 0)):
+            with self.subTest(number=number, second=second):
+                done = self.run_script(number, second)
+                self.assertEqual('cleaned up\n', done.stdout)
+                self.assertTrue(done.stderr.endswith('KeyboardInterrupt\n'),
+                                done.stderr)
