@@ -153,6 +153,7 @@ def interrupting_sigterm() -> Iterator[None]:
     again a moment later.
     """
     is_raised = False
+    again: threading.Timer | None = None
 
     def interrupt(*_: object) -> None:
         # timeout(1), for example, sends it twice, and the second one must not
@@ -163,14 +164,15 @@ def interrupting_sigterm() -> Iterator[None]:
             raise KeyboardInterrupt
 
     def report(dropped: 'sys.UnraisableHookArgs') -> None:
-        nonlocal is_raised
+        nonlocal is_raised, again
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             hook_before(dropped)
             return
         is_raised = False
         # Raised here, it would be dropped again.
-        threading.Timer(AGAIN_S, signal.pthread_kill, (
-            threading.get_ident(), signal.SIGTERM)).start()
+        again = threading.Timer(AGAIN_S, signal.pthread_kill, (
+            threading.get_ident(), signal.SIGTERM))
+        again.start()
 
     before = signal.signal(signal.SIGTERM, interrupt)
     hook_before = sys.unraisablehook
@@ -178,6 +180,9 @@ def interrupting_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
+        if again is not None:
+            # What was to be interrupted has ended.
+            again.cancel()
         sys.unraisablehook = hook_before
         signal.signal(signal.SIGTERM, before)
 

@@ -7,16 +7,17 @@ import subprocess
 import sys
 import unittest
 
-SCRIPT = """\
+FINALIZED = """\
 import os
-import time
-from hpcvirt.cmd import command
-
 class Finalized:
     def __del__(self):
         os.kill(os.getpid(), {number})
         time.sleep(0.01)
-
+"""
+SCRIPT = """\
+import time
+from hpcvirt.cmd import command
+{finalized}
 with command.interrupting_sigterm():
     try:
         Finalized()
@@ -28,11 +29,24 @@ with command.interrupting_sigterm():
 """
 
 
+#: The interrupted part ends before the interrupt is raised again.
+ENDS = """\
+import time
+from hpcvirt.cmd import command
+{finalized}
+with command.interrupting_sigterm():
+    Finalized()
+time.sleep(0.5)
+print('the result')
+"""
+
+
 class InterruptTest(unittest.TestCase):
-    def run_script(self, number, second):
+    def run_script(self, script, number, second=0):
         return subprocess.run(
-            [sys.executable, '-c', SCRIPT.format(
-                number=int(number), second=int(second))],
+            [sys.executable, '-c', script.format(
+                finalized=FINALIZED.format(number=int(number)),
+                second=int(second))],
             capture_output=True, text=True, timeout=30, check=False)
 
     def test_one_that_comes_while_a_finalizer_runs_is_not_lost(self):
@@ -40,7 +54,12 @@ class InterruptTest(unittest.TestCase):
         for number, second in ((signal.SIGTERM, signal.SIGTERM),
                                (signal.SIGTERM, 0), (signal.SIGINT, 0)):
             with self.subTest(number=number, second=second):
-                done = self.run_script(number, second)
+                done = self.run_script(SCRIPT, number, second)
                 self.assertEqual('cleaned up\n', done.stdout)
                 self.assertTrue(done.stderr.endswith('KeyboardInterrupt\n'),
                                 done.stderr)
+
+    def test_what_follows_is_not_ended_by_it(self):
+        done = self.run_script(ENDS, signal.SIGTERM)
+        self.assertEqual((0, 'the result\n'),
+                         (done.returncode, done.stdout), done.stderr)
