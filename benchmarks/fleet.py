@@ -25,6 +25,7 @@ from nova.pci import whitelist
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
+from hpcvirt.nova import adapter
 from hpcvirt.nova import claim_input
 from hpcvirt.nova import decision
 
@@ -108,6 +109,7 @@ def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
 def renew(fleet: Sequence[Any]) -> None:
     """Make the records of hosts new, as if nova-scheduler had read them."""
     for state in fleet:
+        vars(state).pop(adapter.CHECKED, None)
         for mark in (decision.EXAMINED, decision.COUNTS):
             vars(state.numa_topology).pop(mark, None)
 

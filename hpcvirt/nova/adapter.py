@@ -4,7 +4,8 @@
 
 A RequestSpec becomes a Demand, once per request. A HostState becomes a Supply,
 whose cells and device pools are read when the engine needs them. This module
-makes no decisions, changes no object of Nova and keeps no state.
+makes no decisions and keeps no state. It changes no object of Nova, except
+that it marks a HostState whose record it has checked.
 
 The fields of a NUMACell are read from the attributes in which
 oslo.versionedobjects stores them (``_obj_NAME``). Access through properties
@@ -41,6 +42,10 @@ _CELL_FIELDS = operator.attrgetter(
 _WHOLE_CELL = {len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)}
 
 _CELL_ID = operator.attrgetter('_obj_id')
+
+#: The attribute of a HostState with the NUMATopology and the PciDeviceStats
+#: that were checked: Nova replaces the former when it charges an instance.
+CHECKED = 'hpcvirt_checked'
 
 #: The most device pools of a host and page sizes of a cell that are read.
 MAX_POOLS = 1024
@@ -124,13 +129,19 @@ def check_record(host_state: typing.Any) -> None:
     """Check that a HostState has what Nova's claim reads.
 
     The claim reads all cells and pools, even those that the instance does not
-    need.
+    need. The filter and the weigher of a request get the same HostState, so
+    that a record without faults is checked once.
 
     :raises InvalidInput: if the host is malformed
     """
     where: str | int = 'the NUMA topology'
     try:
-        topology = host_state.numa_topology
+        topology, stats = host_state.numa_topology, host_state.pci_stats
+        topology_before, stats_before = getattr(host_state, CHECKED,
+                                                (None, None))
+        if (topology is topology_before and stats is stats_before
+                and topology is not None):
+            return
         cells = topology._obj_cells if topology else ()
         if not all(map(is_whole, cells)):
             for number, cell in enumerate(cells):
@@ -145,6 +156,7 @@ def check_record(host_state: typing.Any) -> None:
             raise ValueError(f'{cpu_ratio} and {ram_ratio}')
         where = 'the PCI devices'
         _check_pools(host_state, 'numa_node')
+        setattr(host_state, CHECKED, (topology, stats))
     except host_record.BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'

@@ -522,6 +522,8 @@ def find_record(host_state: typing.Any, spec: typing.Any,
     # Read the pools now: a pick changes those of the HostState in place.
     pools = list(supply.pools or ())
     allocation = start.first_allocation(host_state)
+    if not (any(allocation.providers) or any(allocation.interfaces)):
+        return record, packing, supply.spares_devices
     # The filter shuffles the candidates. Only what kind of devices the first
     # one has matters, and of that only a digest is kept.
     demand = start.move.claimed if start.move else start.demand
