@@ -18,6 +18,7 @@ import written
 from docutils.parsers import rst
 from sphinx import application
 
+from hpcvirt.specs import extra_spec_key
 from hpcvirt.specs import vocabulary
 
 
@@ -40,7 +41,7 @@ class ExtraSpecs(written.WrittenDirective):
         return table(rows)
 
 
-def table(rows: list[vocabulary.ExtraSpecKey]) -> Iterator[str]:
+def table(rows: list[extra_spec_key.ExtraSpecKey]) -> Iterator[str]:
     """Yield the lines of a table, one row for each key."""
     yield from ('.. list-table::', '   :header-rows: 1',
                 '   :widths: 32 28 40', '', '   * - Key', '     - Values',
@@ -51,11 +52,11 @@ def table(rows: list[vocabulary.ExtraSpecKey]) -> Iterator[str]:
     yield ''
 
 
-def values(row: vocabulary.ExtraSpecKey) -> str:
+def values(row: extra_spec_key.ExtraSpecKey) -> str:
     """Write the values of a key: words and patterns as they are typed."""
-    if row.kind is vocabulary.ValueType.CHOICE:
+    if row.kind is extra_spec_key.ValueType.CHOICE:
         return ', '.join(f'``{word}``' for word in row.choices)
-    if row.kind is vocabulary.ValueType.BOOLEAN:
+    if row.kind is extra_spec_key.ValueType.BOOLEAN:
         return '``true``, ``false``'
     if row.pattern:
         return f'text of the form ``{row.pattern}``'

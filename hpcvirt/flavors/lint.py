@@ -21,6 +21,7 @@ from hpcvirt.flavors import memory
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import mistakes
+from hpcvirt.specs import scheduler_keys
 from hpcvirt.specs import vocabulary
 
 
@@ -146,7 +147,7 @@ def _set_of_devices(_flavor: flavor_model.Flavor,
     if guest.device_set is None:
         return
     if not guest.devices:
-        yield 'set-without-devices', _ERROR, vocabulary.DEVICE_SET.name, (
+        yield 'set-without-devices', _ERROR, scheduler_keys.DEVICE_SET.name, (
             'the flavor requests a set, but no devices'), (
             'request a device for each place of the set')
     places: dict[str, list[str]] = {}
@@ -274,7 +275,7 @@ def _page_size(_flavor: flavor_model.Flavor,
     """Find page sizes by class (defect C), and memory not in whole pages."""
     if not guest.cells:
         return
-    key = vocabulary.MEM_PAGE_SIZE.name
+    key = scheduler_keys.MEM_PAGE_SIZE.name
     page_kib = guest.cells[0].page_kib
     if page_kib in (shape_model.PageClass.LARGE, shape_model.PageClass.ANY):
         # No instance is misplaced: the claim only refuses hosts.

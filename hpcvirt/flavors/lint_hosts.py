@@ -26,6 +26,7 @@ from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
+from hpcvirt.specs import scheduler_keys
 from hpcvirt.specs import vocabulary
 
 _NO_DEVICES = (
@@ -36,7 +37,7 @@ _NO_DEVICES = (
 #: cause; for other causes, those of :data:`_TOO_LARGE`.
 _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
     reasons.Code.PAGE_SIZE: (
-        'no-such-pages', vocabulary.MEM_PAGE_SIZE.name,
+        'no-such-pages', scheduler_keys.MEM_PAGE_SIZE.name,
         'use a page size of the hosts'),
     reasons.Code.DEVICES: _NO_DEVICES,
     reasons.Code.NO_DEVICE_SET: _NO_DEVICES,

@@ -39,7 +39,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
-from hpcvirt.specs import codec
+from hpcvirt.specs import scheduler_keys
 
 
 def memory_parts(size: cpu_partition.GuestSize,
@@ -190,7 +190,7 @@ def _guest(size: cpu_partition.GuestSize, memory_mib: Sequence[int],
         numa_scope=(shape_model.NUMAScope.SOCKET
                     if size.one_socket and profile.socket_scope
                     else shape_model.NUMAScope.HOST),
-        exclusive_cells=codec.exclusive_cells(dict(profile.extra_specs)))
+        exclusive_cells=scheduler_keys.exclusive_cells(dict(profile.extra_specs)))
 
 
 def _add_devices(guest: shape_model.Shape, count: int,

@@ -30,6 +30,7 @@ from hpcvirt import words
 from hpcvirt.flavors import device_choice
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
+from hpcvirt.specs import scheduler_keys
 from hpcvirt.specs import vocabulary
 
 TEMPLATE = '{prefix}.{shape}.{page}{options}'
@@ -70,7 +71,7 @@ _MAX_LENGTH = 255
 
 #: Nova interprets these keys, but they do not change the size of the guest.
 _OPEN = (vocabulary.RESOURCES, vocabulary.TRAIT, vocabulary.LOCKED_MEMORY,
-         vocabulary.PMEM, vocabulary.EXCLUSIVE_CELLS,
+         vocabulary.PMEM, scheduler_keys.EXCLUSIVE_CELLS,
          vocabulary.GROUP_POLICY)
 _TAKEN = tuple(row for row in vocabulary.INTERPRETED if row not in _OPEN)
 
@@ -121,7 +122,7 @@ def _check(name: object, text: object) -> None:
         # A value can contradict dedicated CPUs and huge pages.
         codec.decode(2, 1024, {vocabulary.CPU_POLICY.name: 'dedicated',
                                vocabulary.CPU_THREAD_POLICY.name: 'require',
-                               vocabulary.MEM_PAGE_SIZE.name: '2048',
+                               scheduler_keys.MEM_PAGE_SIZE.name: '2048',
                                name: text})
     except exception.InvalidInput as exc:
         raise ValueError(str(exc)) from None

@@ -28,8 +28,7 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 from hpcvirt.nova import host_record
-from hpcvirt.specs import codec
-from hpcvirt.specs import vocabulary
+from hpcvirt.specs import scheduler_keys
 
 #: The fields that Nova's claim reads of every cell.
 _CELL_FIELDS = operator.attrgetter(
@@ -66,7 +65,7 @@ def demand(spec: typing.Any) -> demands.Demand | None:
     extra_specs = _extra_specs(spec)
     if not topology:
         return demands.Demand(
-            (), requests, device_set=codec.device_set(extra_specs),
+            (), requests, device_set=scheduler_keys.device_set(extra_specs),
             ) if requests else None
     metadata = network(spec)
     return demands.Demand(
@@ -74,9 +73,9 @@ def demand(spec: typing.Any) -> demands.Demand | None:
         requests=requests,
         physnets=frozenset(_get(metadata, 'physnets', ())),
         tunneled=_get(metadata, 'tunneled', False),
-        numa_scope=codec.numa_scope(extra_specs),
-        exclusive_cells=codec.exclusive_cells(extra_specs),
-        device_set=codec.device_set(extra_specs))
+        numa_scope=scheduler_keys.numa_scope(extra_specs),
+        exclusive_cells=scheduler_keys.exclusive_cells(extra_specs),
+        device_set=scheduler_keys.device_set(extra_specs))
 
 
 def guest_cells(topology: typing.Any) -> tuple[demands.CellDemand, ...]:
@@ -207,7 +206,7 @@ def _unused_topology(spec: typing.Any) -> typing.Any:
 
 def _is_used(topology: typing.Any, spec: typing.Any) -> bool:
     """Whether the scheduler has already written a result to the topology."""
-    size = _extra_specs(spec).get(vocabulary.MEM_PAGE_SIZE.name, '')
+    size = _extra_specs(spec).get(scheduler_keys.MEM_PAGE_SIZE.name, '')
     by_class = size.upper() in shape_model.PageClass.__members__
     return any(
         cell.id != number or _get(cell, 'cpu_pinning_raw', None) or

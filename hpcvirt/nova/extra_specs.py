@@ -13,6 +13,7 @@ from typing import Any
 
 from nova.api.validation.extra_specs import base
 
+from hpcvirt.specs import extra_spec_key
 from hpcvirt.specs import vocabulary
 
 
@@ -25,14 +26,14 @@ def register() -> list[base.ExtraSpecValidator]:
     ]
 
 
-def _value(row: vocabulary.ExtraSpecKey) -> dict[str, Any]:
+def _value(row: extra_spec_key.ExtraSpecKey) -> dict[str, Any]:
     """Describe the type of a value as Nova's validators expect it."""
-    if row.kind is vocabulary.ValueType.BOOLEAN:
+    if row.kind is extra_spec_key.ValueType.BOOLEAN:
         return {'type': bool}
-    if row.kind is vocabulary.ValueType.CHOICE:
+    if row.kind is extra_spec_key.ValueType.CHOICE:
         # Plain strings, because the API returns the values to its caller.
         return {'type': str, 'enum': [str(word) for word in row.choices]}
-    if row.kind is vocabulary.ValueType.TEXT:
+    if row.kind is extra_spec_key.ValueType.TEXT:
         return {'type': str, 'pattern': row.pattern}
     bounds = {'min': row.minimum, 'max': row.maximum}
     return {'type': int, **{side: bound for side, bound in bounds.items()

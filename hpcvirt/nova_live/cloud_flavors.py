@@ -11,7 +11,7 @@ from nova.pci import request as pci_request
 
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.specs import vocabulary
+from hpcvirt.specs import scheduler_keys
 
 
 def read(context: typing.Any) -> list[flavor_model.Flavor]:
@@ -37,7 +37,7 @@ def translate(flavor: typing.Any,
     specs = {f'hw:{key.removeprefix("hw_")}': str(value)
              for key, value in (image or {}).items()
              if key.startswith('hw_')}
-    page = vocabulary.MEM_PAGE_SIZE.name
+    page = scheduler_keys.MEM_PAGE_SIZE.name
     own = dict(flavor.extra_specs)
     # Only these values let the image choose a page size.
     if own.get(page, '').upper() in ('ANY', 'LARGE') and page in specs:

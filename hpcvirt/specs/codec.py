@@ -22,7 +22,9 @@ from typing import NoReturn
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape
+from hpcvirt.specs import extra_spec_key
 from hpcvirt.specs import policies
+from hpcvirt.specs import scheduler_keys
 from hpcvirt.specs import vocabulary
 
 #: ``ImageMetaProps.NUMA_NODES_MAX``: Nova reads no more cells.
@@ -112,7 +114,7 @@ def _cpu_lists(specs: Mapping[str, str]) -> list[frozenset[int]]:
 def _memory(specs: Mapping[str, str]) -> list[int]:
     sizes = []
     for name, text in _numbered(specs, vocabulary.NUMA_MEM):
-        size = vocabulary.integer(text)
+        size = extra_spec_key.integer(text)
         if size is None or size < 0:
             raise exception.InvalidInput(
                 name, f'{text[:64]!r} is not a size in MiB')
@@ -121,7 +123,7 @@ def _memory(specs: Mapping[str, str]) -> list[int]:
 
 
 def _numbered(specs: Mapping[str, str],
-              row: vocabulary.ExtraSpecKey) -> list[tuple[str, str]]:
+              row: extra_spec_key.ExtraSpecKey) -> list[tuple[str, str]]:
     """List the values of cell 0, 1 and so on, up to the first missing one."""
     found = []
     for number in range(MAX_CELLS):
@@ -240,7 +242,8 @@ def _divisors(number: int, limit: int) -> list[int]:
             if number % part == 0]
 
 
-def _integer(specs: Mapping[str, str], row: vocabulary.ExtraSpecKey) -> int:
+def _integer(specs: Mapping[str, str],
+             row: extra_spec_key.ExtraSpecKey) -> int:
     text = specs.get(row.name, '0')
     try:
         return int(text)
@@ -282,9 +285,9 @@ def decode(vcpus: int, ram_mib: int,
         emulator_threads=policy.emulator,
         devices=read_devices(extra_specs),
         topology=read_topology(vcpus, extra_specs),
-        numa_scope=numa_scope(extra_specs),
-        exclusive_cells=exclusive_cells(extra_specs),
-        device_set=device_set(extra_specs))
+        numa_scope=scheduler_keys.numa_scope(extra_specs),
+        exclusive_cells=scheduler_keys.exclusive_cells(extra_specs),
+        device_set=scheduler_keys.device_set(extra_specs))
 
 
 def encode(guest: shape.Shape) -> dict[str, str]:
@@ -314,55 +317,18 @@ def encode(guest: shape.Shape) -> dict[str, str]:
         specs.update(write_cells(guest.cells))
     page_kib = guest.cells[0].page_kib
     if page_kib is not None:
-        specs[vocabulary.MEM_PAGE_SIZE.name] = write_page_size(page_kib)
+        specs[scheduler_keys.MEM_PAGE_SIZE.name] = write_page_size(page_kib)
     specs.update(write_devices(guest.devices))
     if guest.topology is not None:
         specs.update(write_topology(guest.topology, guest.cpus))
     if guest.numa_scope is not shape.NUMAScope.HOST:
-        specs[vocabulary.NUMA_SCOPE.name] = guest.numa_scope.value
+        specs[scheduler_keys.NUMA_SCOPE.name] = guest.numa_scope.value
     if guest.exclusive_cells:
-        specs[vocabulary.EXCLUSIVE_CELLS.name] = 'true'
+        specs[scheduler_keys.EXCLUSIVE_CELLS.name] = 'true'
     if guest.device_set is not None:
-        vocabulary.DEVICE_SET.check(guest.device_set)
-        specs[vocabulary.DEVICE_SET.name] = guest.device_set
+        scheduler_keys.DEVICE_SET.check(guest.device_set)
+        specs[scheduler_keys.DEVICE_SET.name] = guest.device_set
     return specs
-
-
-def numa_scope(specs: Mapping[str, str]) -> shape.NUMAScope:
-    """Read ``hpcvirt:numa_scope``.
-
-    :raises InvalidInput: if it is not one of its values
-    """
-    row = vocabulary.NUMA_SCOPE
-    if row.name not in specs:
-        return shape.NUMAScope.HOST
-    row.check(specs[row.name])
-    return shape.NUMAScope(specs[row.name])
-
-
-def exclusive_cells(specs: Mapping[str, str]) -> bool:
-    """Read ``hpcvirt:exclusive_cells``.
-
-    :raises InvalidInput: if it is not a boolean
-    """
-    row = vocabulary.EXCLUSIVE_CELLS
-    if row.name not in specs:
-        return False
-    row.check(specs[row.name])
-    return vocabulary.truth(specs[row.name]) is True
-
-
-def device_set(specs: Mapping[str, str]) -> str | None:
-    """Read ``hpcvirt:device_set``.
-
-    :returns: the kind of the set of devices; None if there is none
-    :raises InvalidInput: if it is malformed
-    """
-    row = vocabulary.DEVICE_SET
-    if row.name not in specs:
-        return None
-    row.check(specs[row.name])
-    return specs[row.name]
 
 
 def _check(guest: shape.Shape) -> None:
@@ -417,10 +383,10 @@ def read_page_size(specs: Mapping[str, str]
     :raises InvalidInput: if Nova refuses the size, or if memory is locked
         without a page size
     """
-    name = vocabulary.MEM_PAGE_SIZE.name
+    name = scheduler_keys.MEM_PAGE_SIZE.name
     text = specs.get(name, '')
     locked = vocabulary.LOCKED_MEMORY.name
-    if vocabulary.truth(specs.get(locked, '')) and not text:
+    if extra_spec_key.truth(specs.get(locked, '')) and not text:
         raise exception.InvalidInput(locked, f'needs {name}')
     if not text:
         return None, False
@@ -437,13 +403,14 @@ def write_page_size(page_kib: int | shape.PageClass) -> str:
             return word
     if page_kib < 1:
         raise exception.InvalidInput(
-            vocabulary.MEM_PAGE_SIZE.name, f'{page_kib} is not a page size')
+            scheduler_keys.MEM_PAGE_SIZE.name,
+            f'{page_kib} is not a page size')
     return str(int(page_kib))
 
 
 def _kib(text: str, where: str) -> float:
     if text.isdigit():
-        number = vocabulary.integer(text)
+        number = extra_spec_key.integer(text)
         if number is not None:
             return number
     match = _SIZE.match(text) if len(text) <= _MAX_LENGTH else None
@@ -522,7 +489,7 @@ def _term(text: str) -> tuple[str, int]:
 
 def _parse(text: str) -> tuple[str, int] | None:
     alias, colon, count = text.partition(':')
-    alias, number = alias.strip(), vocabulary.integer(count)
+    alias, number = alias.strip(), extra_spec_key.integer(count)
     if (not alias or ',' in alias or not colon or number is None
             or not 0 <= number <= _MAX_COUNT):
         return None
@@ -581,4 +548,4 @@ def read_resource(resource_class: str, specs: Mapping[str, str]) -> int:
     Numbered groups do not count, because each may use another provider.
     """
     name = vocabulary.RESOURCES.at(group='', resource=resource_class)
-    return vocabulary.integer(specs.get(name, '0')) or 0
+    return extra_spec_key.integer(specs.get(name, '0')) or 0

@@ -16,6 +16,7 @@ from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
+from hpcvirt.specs import scheduler_keys
 from hpcvirt.specs import vocabulary
 
 #: Extra specs whose meaning depends on each other.
@@ -25,9 +26,9 @@ _GROUPS = (
      vocabulary.CPU_REALTIME, vocabulary.CPU_REALTIME_MASK,
      vocabulary.RESOURCES, vocabulary.TRAIT),
     (vocabulary.NUMA_NODES, vocabulary.NUMA_CPUS, vocabulary.NUMA_MEM),
-    (vocabulary.MEM_PAGE_SIZE, vocabulary.LOCKED_MEMORY),
+    (scheduler_keys.MEM_PAGE_SIZE, vocabulary.LOCKED_MEMORY),
     (vocabulary.PCI_ALIAS, vocabulary.PCI_NUMA_AFFINITY_POLICY,
-     vocabulary.DEVICE_SET),
+     scheduler_keys.DEVICE_SET),
     (vocabulary.CPU_SOCKETS, vocabulary.CPU_CORES, vocabulary.CPU_THREADS,
      vocabulary.CPU_MAX_SOCKETS, vocabulary.CPU_MAX_CORES,
      vocabulary.CPU_MAX_THREADS),
@@ -143,7 +144,7 @@ def _corrections(where: str, vcpus: int, ram_mib: int,
             yield {where: likely}
         for choice in row.choices:
             yield {where: choice}
-    elif where == vocabulary.MEM_PAGE_SIZE.name:
+    elif where == scheduler_keys.MEM_PAGE_SIZE.name:
         yield {where: 'small'}
     elif where in (vocabulary.CPU_DEDICATED_MASK.name,
                    vocabulary.CPU_REALTIME_MASK.name):

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape
+from hpcvirt.specs import extra_spec_key
 from hpcvirt.specs import vocabulary
 
 
@@ -56,7 +57,7 @@ def _plain(term: str) -> str:
 
 
 def _digits(text: str, is_excluded: bool) -> str:
-    number = vocabulary.integer(text)
+    number = extra_spec_key.integer(text)
     if number is None:
         return text
     return str(min(number, cpuset.MAX_CPU) if is_excluded else number)
@@ -172,7 +173,7 @@ def _masked_cpus(vcpus: int, specs: Mapping[str, str]) -> frozenset[int]:
 def _realtime_cpus(vcpus: int, specs: Mapping[str, str],
                    emulator: shape.EmulatorThreads | None) -> frozenset[int]:
     """Read the real-time vCPUs; empty if the guest is not real-time."""
-    if not vocabulary.truth(specs.get(vocabulary.CPU_REALTIME.name, '')):
+    if not extra_spec_key.truth(specs.get(vocabulary.CPU_REALTIME.name, '')):
         return frozenset()
     name = vocabulary.CPU_REALTIME_MASK.name
     mask = specs.get(name)
@@ -203,7 +204,7 @@ def _refuse_on_shared(thread: shape.ThreadPolicy | None,
                 f'({vocabulary.CPU_POLICY.name})')
 
 
-def _choice(specs: Mapping[str, str], row: vocabulary.ExtraSpecKey) -> str:
+def _choice(specs: Mapping[str, str], row: extra_spec_key.ExtraSpecKey) -> str:
     """Return the value of a key; empty if the key is absent or empty."""
     value = specs.get(row.name, '')
     if value:

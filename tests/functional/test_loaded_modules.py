@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What nova-scheduler and nova-api load of hpcvirt, as the page says."""
+"""What nova-scheduler loads of hpcvirt, as the page says."""
 
 import json
 import pathlib
@@ -20,8 +20,6 @@ import json
 import sys
 
 import nova.conf
-from hpcvirt.conf import opts
-from hpcvirt.nova import extra_specs
 from hpcvirt.nova import filters
 from hpcvirt.nova import weights
 files = [module.__file__ for name, module in sorted(sys.modules.items())

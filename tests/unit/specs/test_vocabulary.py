@@ -5,6 +5,7 @@ import unittest
 
 import testtools
 
+from hpcvirt.specs import extra_spec_key
 from hpcvirt.specs import vocabulary
 
 
@@ -23,10 +24,10 @@ class TableTest(unittest.TestCase):
     def test_types_are_complete(self):
         for row in vocabulary.KEYS:
             with self.subTest(name=row.name):
-                self.assertEqual(row.kind is vocabulary.ValueType.CHOICE,
+                self.assertEqual(row.kind is extra_spec_key.ValueType.CHOICE,
                                  bool(row.choices))
                 if row.pattern:
-                    self.assertIs(vocabulary.ValueType.TEXT, row.kind)
+                    self.assertIs(extra_spec_key.ValueType.TEXT, row.kind)
                     re.compile(row.pattern)
                 for part in row.parts:
                     self.assertIn(f'{{{part}}}', row.name)
