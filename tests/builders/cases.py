@@ -188,9 +188,14 @@ def a_case_with_devices(dice):
     requests = tuple(a_device_request(dice) for _ in range(
         dice.choice((1, 1, 1, 2, 2, 3))))
     case = dataclasses.replace(case, pools=tuple(pools), requests=requests)
-    mappings = [with_bandwidth(dice, case, an_allocation(
-        dice, pools, requests) if tracked else {'': ['root']})
-        for _ in range(dice.randint(1, 4))]
+    # Placement allocates the bandwidth of a port in all candidates, or in none.
+    ports = [request.id for request in requests
+             if request.alias is None and dice.random() < 0.3]
+    mappings = []
+    for _ in range(dice.randint(1, 4)):
+        mapping = (an_allocation(dice, pools, requests) if tracked
+                   else {'': ['root']})
+        mappings.append(with_bandwidth(dice, ports, mapping))
     case = dataclasses.replace(case, mappings=tuple(mappings), guest=tuple(
         GuestCell(min(cell.pcpus, 2), min(cell.vcpus, 1), 256)
         for cell in case.guest))
@@ -258,12 +263,10 @@ def an_allocation(dice, pools, requests):
     return mapping
 
 
-def with_bandwidth(dice, case, mapping):
+def with_bandwidth(dice, ports, mapping):
     """Add the bandwidth of ports, perhaps on interfaces without free VFs."""
-    return {**mapping, **{
-        request.id: [dice.choice(list(PROVIDERS.values()))]
-        for request in case.requests
-        if request.alias is None and dice.random() < 0.3}}
+    return {**mapping, **{port: [dice.choice(list(PROVIDERS.values()))]
+                          for port in ports}}
 
 
 def interface_of(provider):

@@ -21,7 +21,7 @@ from tests.functional import nova_objects
 from tests.functional import soundness
 
 CASES = 200
-DEVICE_CASES = 120
+DEVICE_CASES = 260
 
 #: Which of Nova's defects may be named for what, in which kind of guest.
 DEFECTS = {

@@ -40,10 +40,13 @@ class FilterTestCase(soundness.ClaimingTestCase):
         self.novas = (numa_topology_filter.NUMATopologyFilter(),
                       pci_passthrough_filter.PciPassthroughFilter())
 
-    def roll(self, block):
+    def roll(self, start, count):
+        """Compare the filters on some random requests.
+
+        :returns: the number of hosts on which they differ
+        """
         passed = refused = differing = 0
-        for number in range(REQUESTS):
-            seed = block * REQUESTS + number
+        for seed in range(start, start + count):
             dice = random.Random(f'filter {seed}')
             first = cases.a_case(dice)
             if not seed % 10:
@@ -58,9 +61,9 @@ class FilterTestCase(soundness.ClaimingTestCase):
                 differing += not agreed
                 passed += left
                 refused += HOSTS - left
-        self.assertGreater(passed, REQUESTS // 5)
-        self.assertGreater(refused, REQUESTS // 5)
-        self.assertGreater(differing, REQUESTS // 1000)
+        self.assertGreater(passed, count // 5)
+        self.assertGreater(refused, count // 5)
+        return differing
 
     def compare(self, fleet, versions, thorough):
         """Send one request through both filters.
@@ -155,8 +158,8 @@ class FilterTestCase(soundness.ClaimingTestCase):
                 for name, limits in state.limits.items()}
 
     def test_first_block_of_requests(self):
-        self.roll(0)
+        self.roll(0, REQUESTS)
 
-    def test_periodic_98_more_blocks_of_requests(self):
-        for block in range(1, 99):
-            self.roll(block)
+    def test_periodic_7_000_more_requests(self):
+        # A few in a thousand differ, by the defects of Nova's claim.
+        self.assertGreater(self.roll(REQUESTS, 7_000), 7)

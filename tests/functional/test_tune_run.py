@@ -241,7 +241,7 @@ class TuneRunTest(base.HPCNova):
     def test_periodic_a_profile_is_checked(self):
         profile = self.scratch / 'profile.yaml'
         profile.write_text('base: dense\ndisk_gib: 0\n')
-        out = self.succeed('check', profile, '--apply')
+        out = self.succeed('run', '--check', profile, '--apply')
         self.assertRegex(out, r'\nPASS: .* against today in 5 pairs of boots')
         self.check_restored()
         self.assertEqual(10, len(self.record('demo-check-*.json')['trials']))
