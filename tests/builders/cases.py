@@ -188,7 +188,7 @@ def a_case_with_devices(dice):
     requests = tuple(a_device_request(dice) for _ in range(
         dice.choice((1, 1, 1, 2, 2, 3))))
     case = dataclasses.replace(case, pools=tuple(pools), requests=requests)
-    # Placement allocates the bandwidth of a port in all candidates, or in none.
+    # Placement allocates the bandwidth of a port in all candidates or in none.
     ports = [request.id for request in requests
              if request.alias is None and dice.random() < 0.3]
     mappings = []
