@@ -90,7 +90,8 @@ class MovesTestCase(soundness.ClaimingTestCase):
     def test_guests_with_devices(self):
         found = collections.Counter()
         for life in move_claims.Life:
-            found += self.roll(life, 0, an_instance_with_devices,
+            # This block has every fault.
+            found += self.roll(life, 2, an_instance_with_devices,
                                DEVICE_INSTANCES)
         for fault in (soundness.FEWER_DEVICES, soundness.CLAIM_FAILED):
             self.assertTrue(found[False, fault], fault)
