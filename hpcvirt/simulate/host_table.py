@@ -111,14 +111,14 @@ class HostTable:
             [_free_devices(supply) for supply in self.supplies],
             dtype=np.float64)
 
-        sizes = {pages.size_kib for supply in self.supplies
-                 for cell in supply.cells for pages in cell.pages}
-        self.free_pages: dict[int, Floats] = {
-            size: np.zeros(len(self.supplies)) for size in sizes}
+        self.free_pages: dict[int, Floats] = {}
         for host, supply in enumerate(self.supplies):
             for cell in supply.cells:
                 for pages in cell.pages:
-                    self.free_pages[pages.size_kib][host] += pages.free
+                    size = pages.size_kib
+                    if size not in self.free_pages:
+                        self.free_pages[size] = np.zeros(len(self.supplies))
+                    self.free_pages[size][host] += pages.free
 
     def __len__(self) -> int:
         return len(self.supplies)
