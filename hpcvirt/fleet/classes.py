@@ -153,11 +153,11 @@ class FleetClass:
         profile
     :ivar name_template: the template of their names, instead of that of the
         profile
-    :ivar traits: the traits that its hosts have beside those of Nova. The
-        planned flavors require them, and ``hpcvirt host config`` lets
-        nova-compute report them. Without traits, flavors fit on the hosts of
-        other classes as well: a plan counts them there, and says so
-        (``fits-elsewhere``)
+    :ivar traits: the traits that its hosts have beside those of Nova, such as
+        ``CUSTOM_HPC_GPU``. The planned flavors require them, and ``hpcvirt
+        host config`` lets nova-compute report them. Without traits, flavors
+        fit on the hosts of other classes as well: a plan counts them there,
+        and says so (``fits-elsewhere``)
     :ivar isolated: with ``true``, no other flavor fits on its hosts: an
         isolating aggregate of Nova requires all traits of the class
         [Nova-Isolation], which ``hpcvirt flavor apply --aggregates`` creates.
@@ -180,7 +180,7 @@ class FleetClass:
     name_prefix: str | None = None
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(
-        '[A-Z0-9_]{1,255}', 'CUSTOM_HPC_GPU')], ...] = ()
+        'CUSTOM_[A-Z0-9_]{1,248}', 'CUSTOM_HPC_GPU')], ...] = ()
     isolated: bool = False
     aggregate: str | None = None
     zone: str | None = None
