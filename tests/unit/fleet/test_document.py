@@ -85,7 +85,7 @@ class FleetDocumentTest(unittest.TestCase):
     def test_an_error_names_the_instance(self):
         cells = INSTANCE['cells']
         self.check(
-            ({'cells': cells[:1]}, '.cells: has 1 host cell for the 2 guest cells of the flavor x; '),
+            ({'cells': cells[:1]}, '.cells: has 1 host cell for the 2 guest'),
             ({'cells': cells[:1] * 2}, '.cells: has a host cell twice'),
             ({'cells': [{**cells[0], 'pages': {'2048': 3}}, cells[1]]},
              r'.cells\[0\].pages: has 3 pages of 2 MiB, but the 512'),
