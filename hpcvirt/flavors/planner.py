@@ -337,7 +337,7 @@ def check_flavors(plan: plans.Plan) -> None:
             break
     names = tuple(host.name for host in plan.hosts)
     why = '; '.join(item.what if item.subjects == names else item.message
-                    for item in causes)
+                    for item in warning.gather(causes))
     raise exception.InvalidInput(
         words.join_names(names, 'hosts'),
         f'no guest fits: {why}' if why else 'no guest fits')
