@@ -50,6 +50,9 @@ _ISOLATED = (
 _CHANGING = (
     'Warning: flavors require {}, which these files do not give to hosts: '
     'only "hpcvirt host accept" sets traits that begin with CUSTOM_HPCVIRT_.')
+_CONTROLLERS = (
+    'Warning: nova-api, nova-scheduler and nova-conductor need options for '
+    'these flavors, too; "--write DIR" writes them into DIR/controllers.')
 _UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
            'as root')
 
@@ -112,6 +115,8 @@ class ConfigureHosts(command.Command):
         elif one:
             _host(args.root or pathlib.Path('/'), plan, args.apply,
                   args.replace)
+            if nova_conf.controller(plan):
+                output.warn(_CONTROLLERS)
         elif args.apply:
             raise exception.InvalidInput(
                 '--apply', 'changes one host, with --deployer files; give one '

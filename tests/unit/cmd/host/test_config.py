@@ -439,6 +439,19 @@ class ConfigTest(unittest.TestCase):
         self.fails('inventory/hpcvirt.yml: has hosts that this run does not '
                    'write: b, c;', self.folder / 'a.json', *words)
 
+    def test_a_single_host_needs_options_on_controllers(self):
+        for more, said in (({}, False), ({'vfs': {0: 8, 1: 8}}, True)):
+            profile = self.folder / 'profile.json'
+            profile.write_text(json.dumps({'devices': [
+                {'vendor_id': '15b3', 'product_id': '101e'}]} if more else {}))
+            words = self.host(**more), '--profile', profile
+            status, _, err = self.run_command(*words, '--root', self.root)
+            self.assertEqual((0, said), (
+                status, 'Warning: nova-api, nova-scheduler and' in err), err)
+            target = self.folder / f'written-{said}'
+            self.run_command(*words, '--write', target)
+            self.assertEqual(said, (target / 'controllers').exists())
+
     def test_traits_that_no_file_gives_are_said(self):
         for trait, said in (('CUSTOM_HPCVIRT_AUDITED', True),
                             ('CUSTOM_HPC', False)):
