@@ -121,10 +121,6 @@ def _read_profile(value: object) -> str | Mapping[str, Any]:
     return value
 
 
-def _refuse(plain: object) -> Any:
-    raise ValueError(f'{str(plain)[:40]!r} must not be in a file')
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FleetClass:
     """Hosts that are configured in the same way, by one profile.
@@ -175,8 +171,8 @@ class FleetClass:
     hosts: tuple[Annotated[HostEntry, _read_entry], ...]
     profile: Annotated[str | Mapping[str, Any], _read_profile] = 'default'
     settings: str = PLANNED
-    conf: Annotated[Any, _refuse] | None = None
-    profile_file: Annotated[str, _refuse] | None = None
+    conf: Annotated[Any, serialization.refuse] = None
+    profile_file: Annotated[str | None, serialization.refuse] = None
     name_prefix: str | None = None
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(

@@ -153,6 +153,10 @@ class FleetDocumentTest(unittest.TestCase):
              r"classes\['c'\].profile: must be"),
             ({'hosts': ['x'], 'traits': ['a b']},
              r"classes\['c'\].traits\[0\]: must be text"),
+            ({'hosts': ['x'], 'profile_fil': 'x'},
+             r"classes\['c'\]: unknown key 'profile_fil'; (?!.*, conf)"),
+            ({'hosts': ['x'], 'conf': 'x'},
+             r"classes\['c'\].conf: 'x' must not be in a file"),
             # Nova reports these itself, also for hosts of other classes.
             ({'hosts': ['x'], 'traits': ['HW_CPU_X86_AVX2']},
              r"classes\['c'\].traits\[0\]: must be text such as CUSTOM_"),
