@@ -191,6 +191,11 @@ def text(pattern: str, example: str) -> Check:
     return check
 
 
+def refuse(value: object) -> Any:
+    """Accept nothing: the field is not one of files."""
+    raise ValueError(f'{str(value)[:40]!r} must not be in a file')
+
+
 @functools.cache
 def _reader(kind: Any) -> Reader:
     """Make the function that reads a kind of value.
@@ -289,14 +294,16 @@ def _record(kind: Any) -> Reader:
             if dataclasses.MISSING is not field.default
             or dataclasses.MISSING is not field.default_factory}
     readers = {name: _reader(hints[name]) for name in names}
+    known = [name for name in names
+             if refuse not in getattr(hints[name], '__metadata__', ())]
 
     def read(plain: object) -> Any:
         entries = _entries(plain)
         for key in entries:
             if key not in readers:
                 raise _Fault('', f'unknown key {key[:64]!r}; known: '
-                             f'{", ".join(readers)}'
-                             + words.nearest(key, readers))
+                             f'{", ".join(known)}'
+                             + words.nearest(key, known))
         for name in names:
             if name not in entries and name not in optional:
                 raise _Fault('', f'the key {name!r} is missing')

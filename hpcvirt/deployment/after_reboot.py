@@ -2,9 +2,9 @@
 
 """Read what a host has after a reboot with the files written for it.
 
-The files are read as their consumers do: the command line like the kernel,
-units and lists of CPUs like systemd, rules like udev. Nothing here knows how
-they are written.
+The files are read as their consumers do
+(:mod:`hpcvirt.deployment.file_syntax`), and the command line like the kernel.
+Nothing here knows how they are written.
 
 A kernel reads huge pages in the order of its parameters: ``hugepages=`` is
 about the size of the last ``hugepagesz=``. The form ``hugepages=0:512,1:256``
@@ -13,6 +13,7 @@ and a unit of systemd writes the pages of each cell. Pages that are not for a
 cell are divided evenly among the cells with memory.
 """
 
+import contextlib
 import dataclasses
 import fnmatch
 import re
@@ -25,9 +26,9 @@ from collections.abc import Mapping
 from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt import yaml_document
+from hpcvirt.deployment import file_syntax
 from hpcvirt.deployment import written_files
 from hpcvirt.model import command_line
-from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 
 #: The first kernel with hugepages=CELL:NUMBER, and the last one without it.
@@ -36,7 +37,6 @@ _KERNELS = ((5, 16), (5, 15))
 _USUAL_KIB = 2048
 
 _GRUB = 'etc/default/grub.d/90-hpcvirt.cfg'
-_GRUB_OWN = '$GRUB_CMDLINE_LINUX'
 _SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
 _MODPROBE = 'etc/modprobe.d/hpcvirt.conf'
 _UDEV = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
@@ -45,6 +45,10 @@ _TUNED = 'etc/tuned/*tuned.conf'
 #: What starts and stops KSM.
 KSM = '/sys/kernel/mm/ksm/run'
 _SYSTEM = 'etc/systemd/system'
+#: Options of a unit that start others, and conditions of its own start.
+_STARTING = ('Wants', 'Requires', 'BindsTo', 'Upholds')
+_CONDITIONS = ('Condition', 'Assert')
+_HUGE_PAGES = '/sys/kernel/mm/hugepages'
 #: File -> section and option with the CPUs of the host itself.
 _HOST_LISTS = {
     'etc/systemd/system.conf.d/90-hpcvirt.conf': ('Manager', 'CPUAffinity'),
@@ -66,8 +70,6 @@ READ_ALONE = frozenset({'hugepagesz', 'hugepages', *_GUEST_PARAMETERS,
 
 _NODE_PAGES = re.compile(r'/sys/devices/system/node/node([0-9]{1,9})/hugepages'
                          r'/hugepages-([0-9]{1,12})kB/nr_hugepages')
-_UDEV_TERM = re.compile(r'\s*([A-Z]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*'
-                        r'"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 #: Where the script of the rule for InfiniBand has the number of functions:
 #: /bin/sh -c SCRIPT sh DEVICE NUMBER FOLDER.
 _GUID_COUNT = 5
@@ -186,33 +188,14 @@ def _list_command_lines(written: written_files.WrittenHost,
     if written.files:
         where = written.folder + _GRUB
         text = written.files.get(_GRUB, '')
-        yield written_files.WrittenText(where, _read_grub(text, where))
+        yield written_files.WrittenText(
+            where, file_syntax.read_grub(text, where))
     if written.variables:
         name = 'edpm_kernel_args'
         if written.files:
             name = 'hpcvirt_host_kernel_parameters'
         path, text = written.need(name)
         yield written_files.WrittenText(f'{path}: {name}', str(text))
-
-
-def _read_grub(text: str, where: str) -> str:
-    """Read the parameters of GRUB_CMDLINE_LINUX, as a shell does."""
-    try:
-        assigned = shlex.split(text, comments=True)
-    except ValueError as exc:
-        raise exception.InvalidInput(
-            where, f'is no script of a shell ({exc})') from None
-    found = ''
-    for word in assigned:
-        name, _, value = word.partition('=')
-        if name != 'GRUB_CMDLINE_LINUX':
-            raise exception.InvalidInput(where, f'has the command {word!r}')
-        if not value.startswith(f'{_GRUB_OWN} '):
-            raise exception.InvalidInput(
-                where, f'does not begin with the parameters of the site '
-                f'({_GRUB_OWN})')
-        found += value.removeprefix(_GRUB_OWN)
-    return found
 
 
 def _split(text: str) -> list[tuple[str, str]]:
@@ -308,32 +291,6 @@ def _read_counts(text: str, host: host_model.Host, where: str, is_old: bool,
         yield node, count
 
 
-def read_unit(text: str, where: str) -> dict[tuple[str, str], list[str]]:
-    """Read a unit of systemd: section and option -> values.
-
-    An empty value takes back those before.
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    section = ''
-    for line in text.replace('\\\n', ' ').splitlines():
-        own = line.strip()
-        if not own or own[0] in '#;':
-            continue
-        if own.startswith('[') and own.endswith(']'):
-            section = own[1:-1]
-            continue
-        option, equals, value = own.partition('=')
-        if not equals or not section:
-            raise exception.InvalidInput(
-                where, f'has the line {own!r}, which systemd ignores')
-        values = found.setdefault((section, option.strip()), [])
-        if value.strip():
-            values.append(value.strip())
-        else:
-            values.clear()
-    return found
-
-
 def _list_commands(written: written_files.WrittenHost,
                    parameters: Collection[tuple[str, str]],
                    kernel: tuple[int, int]) -> Iterator[tuple[str, str]]:
@@ -341,46 +298,73 @@ def _list_commands(written: written_files.WrittenHost,
     started: set[str] = set()
     for path, text in written.files.items():
         if fnmatch.fnmatchcase(path, f'{_SYSTEM}/sysinit.target.d/*.conf'):
-            unit = read_unit(text, written.folder + path)
-            for names in unit.get(('Unit', 'Wants'), ()):
-                started.update(names.split())
+            where = written.folder + path
+            unit = file_syntax.read_unit(text, where)
+            for option in _STARTING:
+                # An empty value does not take back what is wanted.
+                for names in unit.get(('Unit', option), ()):
+                    started.update(file_syntax.read_names(names, where))
     for path, text in written.files.items():
         if path.removeprefix(f'{_SYSTEM}/') not in started:
             continue
         where = written.folder + path
-        unit = read_unit(text, where)
-        if _may_start(unit, parameters, kernel, where):
-            for command in unit.get(('Service', 'ExecStart'), ()):
-                yield where, command
+        unit = file_syntax.read_unit(text, where)
+        if not _may_start(unit, parameters, kernel, where):
+            continue
+        for section, option in unit:
+            if (section == 'Service' and option.startswith('Exec')
+                    and option != 'ExecStart'):
+                raise exception.InvalidInput(
+                    where, f'has {option}, which is not understood')
+        for command in file_syntax.drop_former(
+                unit.get(('Service', 'ExecStart'), ())):
+            yield where, command
 
 
-def _may_start(unit: Mapping[tuple[str, str], list[str]],
+def _may_start(unit: file_syntax.Unit,
                parameters: Collection[tuple[str, str]],
                kernel: tuple[int, int], where: str) -> bool:
     """Tell whether the conditions of a unit hold."""
-    for text in unit.get(('Unit', 'ConditionKernelVersion'), ()):
+    holds = True
+    for (section, option), values in unit.items():
+        if section != 'Unit' or not option.startswith(_CONDITIONS):
+            continue
+        for text in values:
+            met = _meets(option, text, parameters, kernel)
+            if met is None:
+                raise exception.InvalidInput(
+                    where, f'has {option}={text}, which is not understood')
+            holds = holds and met
+    return holds
+
+
+def _meets(option: str, text: str, parameters: Collection[tuple[str, str]],
+           kernel: tuple[int, int]) -> bool | None:
+    """Tell whether a condition holds; None if it is not understood."""
+    if option == 'ConditionKernelVersion':
         limit = re.fullmatch('<([0-9]{1,3})[.]([0-9]{1,3})', text)
-        if limit is None:
-            raise exception.InvalidInput(
-                where, f'has ConditionKernelVersion={text}, which is not '
-                'understood')
-        if kernel >= (int(limit[1]), int(limit[2])):
-            return False
-    for text in unit.get(('Unit', 'ConditionKernelCommandLine'), ()):
-        name, _, value = text.partition('=')
-        if (name, value) not in parameters:
-            return False
-    return True
+        return None if limit is None else (
+            kernel < (int(limit[1]), int(limit[2])))
+    if option == 'ConditionKernelCommandLine':
+        name, equals, value = text.partition('=')
+        if not re.fullmatch(r'\w+', name):
+            return None
+        return any(own == name and (not equals or its == value)
+                   for own, its in parameters)
+    if option == 'ConditionPathExists' and text == _HUGE_PAGES:
+        # Every kernel with huge pages has it.
+        return True
+    return None
 
 
 def _read_command(command: str, host: host_model.Host,
                   where: str) -> tuple[int, int, int]:
     """Read a command: the cell, the page size and the number it writes."""
-    try:
-        shell = shlex.split(command.lstrip('-@+!:'))
-        inner = shlex.split(shell[2]) if shell[:2] == ['/bin/sh', '-c'] else []
-    except (ValueError, IndexError):
-        inner = []
+    words_ = file_syntax.read_words(command.lstrip('-+!:'), where)
+    inner: list[str] = []
+    if words_[:2] == ['/bin/sh', '-c'] and len(words_) == 3:
+        with contextlib.suppress(ValueError):
+            inner = shlex.split(words_[2])
     if len(inner) == 4 and inner[0] == 'echo' and inner[2] == '>':
         count = words.read_whole(inner[1])
         place = _NODE_PAGES.fullmatch(inner[3])
@@ -388,14 +372,6 @@ def _read_command(command: str, host: host_model.Host,
             return int(place[1]), int(place[2]), count
     raise exception.InvalidInput(
         where, f'runs {command!r}, which reserves no pages on this host')
-
-
-def _read_cpus(text: str, where: str) -> frozenset[int]:
-    """Read a list of CPUs, which have spaces or commas between them."""
-    if '^' in text:
-        raise exception.InvalidInput(
-            where, f'has {text!r}, and only Nova knows ^')
-    return cpuset.parse(re.sub(r'[\s,]+', ',', text.strip()), where)
 
 
 def _read_parameter_lists(where: str, parameters: Iterable[tuple[str, str]],
@@ -410,7 +386,7 @@ def _read_parameter_lists(where: str, parameters: Iterable[tuple[str, str]],
     for name in names:
         cpus = None
         if name in values:
-            cpus = _read_cpus(values[name], f'{where}: {name}')
+            cpus = file_syntax.read_cpus(values[name], f'{where}: {name}')
         yield CpuList(where, name, cpus, name in _GUEST_PARAMETERS, True)
 
 
@@ -420,17 +396,16 @@ def _read_file_lists(written: written_files.WrittenHost) -> Iterator[CpuList]:
         return
     for path, (section, option) in _HOST_LISTS.items():
         where = written.folder + path
-        unit = read_unit(written.files.get(path, ''), where)
-        values = unit.get((section, option), ())
-        cpus = _read_cpus(' '.join(values), where) if values else None
+        unit = file_syntax.read_unit(written.files.get(path, ''), where)
+        values = file_syntax.drop_former(unit.get((section, option), ()))
+        cpus = None
+        if values:
+            cpus = file_syntax.read_cpus(' '.join(values), where)
         yield CpuList(where, option, cpus, False)
     where = written.folder + _IRQBALANCE
-    unit = read_unit(written.files.get(_IRQBALANCE, ''), where)
-    banned = None
-    for value in unit.get(('Service', 'Environment'), ()):
-        name, _, text = value.strip('"').partition('=')
-        if name == _BANNED:
-            banned = _read_cpus(text, where)
+    unit = file_syntax.read_unit(written.files.get(_IRQBALANCE, ''), where)
+    text = file_syntax.read_environment(unit, _BANNED, where)
+    banned = None if text is None else file_syntax.read_cpus(text, where)
     yield CpuList(where, _BANNED, banned, True)
 
 
@@ -441,15 +416,15 @@ def _read_variable_lists(written: written_files.WrittenHost,
         name = 'default_container_dimensions'
         path, text = written.find(name) or (written.variables[-1].path, '')
         match = re.search(r"'cpuset_cpus': '([^']*)'", str(text))
-        yield CpuList(path, f'{name}.cpuset_cpus',
-                      _read_cpus(match[1], path) if match else None, False)
+        own = file_syntax.read_cpus(match[1], path) if match else None
+        yield CpuList(path, f'{name}.cpuset_cpus', own, False)
     if written.about is not None:
         path, profile = written.need('edpm_tuned_profile')
         name = 'edpm_tuned_isolated_cores'
         isolated = written.find(name)
         cpus = None
         if isolated is not None and profile == _PARTITIONING:
-            cpus = _read_cpus(str(isolated[1]), f'{path}: {name}')
+            cpus = file_syntax.read_cpus(str(isolated[1]), f'{path}: {name}')
         yield CpuList(path, f'{name} of the profile {_PARTITIONING}', cpus,
                       True)
 
@@ -460,7 +435,7 @@ def _read_functions(host: host_model.Host,
     if written.about is not None:
         return _read_stated(written.about)
     where = written.folder + _UDEV
-    rules = _read_rules(written.files.get(_UDEV, ''), where)
+    rules = file_syntax.read_rules(written.files.get(_UDEV, ''), where)
     counts: dict[str, int] = {}
     guids: dict[str, int] = {}
     for device in host.devices:
@@ -476,14 +451,14 @@ def _read_functions(host: host_model.Host,
         event = {('ACTION', ''): 'add', ('SUBSYSTEM', ''): 'net',
                  ('KERNELS', ''): device.address,
                  ('ATTR', 'type'): _INFINIBAND}
-        command = _apply(rules, event).get(('RUN', ''))
+        command = file_syntax.apply_rules(rules, event).get(('RUN', ''))
         if command is not None:
             guids[device.address] = _read_guid_count(command, where)
     _check_addresses(rules, host, where)
     return Functions(where, counts, guids)
 
 
-def _check_addresses(rules: Iterable[Iterable[tuple[str, ...]]],
+def _check_addresses(rules: Iterable[Iterable[file_syntax.Term]],
                      host: host_model.Host, where: str) -> None:
     """Check that each rule is for a device of the host."""
     addresses = [device.address for device in host.devices]
@@ -497,53 +472,12 @@ def _check_addresses(rules: Iterable[Iterable[tuple[str, ...]]],
                         where, f'has a rule for {each}, which the host lacks')
 
 
-def _read_rules(text: str, where: str) -> list[list[tuple[str, ...]]]:
-    """Read rules of udev: key, attribute, operator and value of each term."""
-    rules = []
-    for line in text.replace('\\\n', '').splitlines():
-        own = line.strip()
-        if not own or own.startswith('#'):
-            continue
-        terms: list[tuple[str, ...]] = []
-        position = 0
-        while position < len(own):
-            match = _UDEV_TERM.match(own, position)
-            if match is None:
-                raise exception.InvalidInput(
-                    where, f'has a rule that udev refuses: {own[:60]!r}')
-            terms.append((match[1], match[2] or '', match[3], match[4]))
-            position = match.end()
-        rules.append(terms)
-    return rules
-
-
-def _apply(rules: Iterable[Iterable[tuple[str, ...]]],
-           event: Mapping[tuple[str, str], str],
-           ) -> dict[tuple[str, str], str]:
-    """Return what rules assign at an event; later ones replace earlier."""
-    found: dict[tuple[str, str], str] = {}
-    for rule in rules:
-        assigned = {}
-        for key, attribute, operator, value in rule:
-            if operator not in ('==', '!='):
-                assigned[key, attribute] = value
-                continue
-            given = event.get((key, attribute), '')
-            matches = any(fnmatch.fnmatchcase(given, each)
-                          for each in value.split('|'))
-            if matches != (operator == '=='):
-                break
-        else:
-            found.update(assigned)
-    return found
-
-
-def _find_count(rules: Iterable[Iterable[tuple[str, ...]]], address: str,
+def _find_count(rules: Iterable[Iterable[file_syntax.Term]], address: str,
                 action: str, where: str) -> int | None:
     """Find how many virtual functions a device gets at an event."""
     event = {('ACTION', ''): action, ('SUBSYSTEM', ''): 'pci',
-             ('KERNEL', ''): address}
-    text = _apply(rules, event).get(_NUMVFS)
+             ('KERNEL', ''): address, ('KERNELS', ''): address}
+    text = file_syntax.apply_rules(rules, event).get(_NUMVFS)
     if text is None:
         return None
     count = words.read_whole(text)
@@ -584,14 +518,6 @@ def _read_stated(about: written_files.WrittenText) -> Functions:
     return Functions(about.path, counts, None)
 
 
-def _read_lines(text: str) -> Iterator[str]:
-    """Read the lines of a file that are not comments."""
-    for line in text.splitlines():
-        own = line.strip()
-        if own and own[0] not in '#;':
-            yield own
-
-
 def _read_sysctls(written: written_files.WrittenHost) -> Settings:
     """Read the values of /proc/sys."""
     found = {}
@@ -614,26 +540,18 @@ def _read_sysctls(written: written_files.WrittenHost) -> Settings:
             raise exception.InvalidInput(
                 where, 'is not a mapping of names to values') from None
         return Settings(where, found)
-    for line in _read_lines(written.files.get(_SYSCTL, '')):
-        name, _, value = line.removeprefix('-').partition('=')
-        found[name.strip().replace('/', '.')] = value.strip()
-    return Settings(written.folder + _SYSCTL, found)
+    where = written.folder + _SYSCTL
+    return Settings(where, file_syntax.read_sysctls(
+        written.files.get(_SYSCTL, ''), where))
 
 
 def _read_modules(written: written_files.WrittenHost) -> Settings | None:
     """Read the options of modules."""
     if not written.files:
         return None
-    found = {}
-    for line in _read_lines(written.files.get(_MODPROBE, '')):
-        terms = line.split()
-        if terms[0] != 'options' or len(terms) < 2:
-            raise exception.InvalidInput(
-                written.folder + _MODPROBE, f'has the line {line!r}')
-        for term in terms[2:]:
-            name, _, value = term.partition('=')
-            found[f'{terms[1]}.{name}'] = value
-    return Settings(written.folder + _MODPROBE, found)
+    where = written.folder + _MODPROBE
+    return Settings(where, file_syntax.read_modules(
+        written.files.get(_MODPROBE, ''), where))
 
 
 def _read_ksm(written: written_files.WrittenHost) -> Settings:
@@ -643,17 +561,12 @@ def _read_ksm(written: written_files.WrittenHost) -> Settings:
         return Settings(f'{edpm[0]}: edpm_kernel_enable_ksm',
                         {KSM: '1' if edpm[1] else '2'})
     where = written.folder + _TMPFILES
-    found = {}
-    for line in _read_lines(written.files.get(_TMPFILES, '')):
-        match = re.fullmatch(r'w!?\s+(/\S+)(?:\s+-){4}\s+(\S+)', line)
-        if match is None:
-            raise exception.InvalidInput(where, f'has the line {line!r}')
-        found[match[1]] = match[2]
-    return Settings(where, found)
+    return Settings(where, file_syntax.read_tmpfiles(
+        written.files.get(_TMPFILES, ''), where))
 
 
 def _read_profiles(written: written_files.WrittenHost) -> Iterator[Settings]:
-    """Read the profiles of TuneD, whose files have the form of units."""
+    """Read the profiles of TuneD."""
     texts = {written.folder + path: text
              for path, text in written.files.items()
              if fnmatch.fnmatchcase(path, _TUNED)}
@@ -661,6 +574,6 @@ def _read_profiles(written: written_files.WrittenHost) -> Iterator[Settings]:
     if own is not None:
         texts[f'{own[0]}: edpm_tuned_custom_profile'] = str(own[1])
     for where, text in texts.items():
-        yield Settings(where, {
-            option: ' '.join(values) for (_, option), values
-            in read_unit(text, where).items() if option != 'summary'})
+        found = file_syntax.read_profile(text, where)
+        found.pop('main.summary', None)
+        yield Settings(where, found)

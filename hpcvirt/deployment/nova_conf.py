@@ -145,6 +145,16 @@ def _format_kept(planned: plans.PlannedHost) -> str:
 CHANGING = 'CUSTOM_HPCVIRT_'
 
 
+def list_changing(plan: plans.Plan) -> list[str]:
+    """List the traits that flavors require and no file gives to hosts."""
+    found: set[str] = set()
+    for row in plan.flavors:
+        found.update(trait for trait in codec.read_traits(
+            row.flavor.extra_specs, vocabulary.REQUIRED)
+            if trait.startswith(CHANGING))
+    return sorted(found)
+
+
 def make_provider(planned: plans.PlannedHost,
                   plan: plans.Plan) -> dict[str, Any] | None:
     """Write the document; None for a host that needs no trait."""

@@ -484,7 +484,7 @@ def _check_booted(planned: plans.PlannedHost, conf: cfg.ConfigOpts,
         after_reboot.KSM: kernel_settings.KSM_STOPPED}, 'the kernel')
     for profile in booted.profiles:
         _check_values(profile, {
-            'include': _TUNED, 'force_latency': str(
+            'main.include': _TUNED, 'cpu.force_latency': str(
                 kernel_settings.MAX_LATENCY_US)}, 'TuneD')
 
 

@@ -68,8 +68,9 @@ class SiteFiles:
                 or path.count('/') != self.path.count('/')
                 or name <= self.after or name == _LINK):
             return []
-        return list(dict.fromkeys(found.strip() for found in re.findall(
-            self.pattern, _COMMENT.sub('', text))))
+        return list(dict.fromkeys(
+            found.replace('\\\n', '').strip() for found in re.findall(
+                self.pattern, _COMMENT.sub('', text))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -133,13 +134,17 @@ def list_site_files(state: kernel_settings.KernelSettings,
         'etc/tuned/tuned-main.conf',
         r'(?m)^[ \t]*reapply_sysctl[ \t]*=[ \t]*(?:0|[Ff]al\w+)[ \t]*$',
         f'so that TuneD takes back what {after} sets')
+    # A line that ends with a backslash goes on in the next one.
+    rest = r'(?:\\\n|.)*'
     options = '|'.join(
-        fr'{module}\b.*\b{item.name}=(?!(?:{item.value}|[Yy]|on)\b).*'
+        fr'{module.replace("_", "[_-]")}\b{rest}\b{item.name}='
+        fr'(?!(?:{item.value}|[Yy]|on)\b){rest}'
         for module, item in state.module_options.items())
     after = host_files.MODULES.rpartition('/')[2]
-    yield SiteFiles('etc/modprobe.d/*.conf',
-                    fr'(?m)^[ \t]*options[ \t]+(?:{options})$',
-                    f'and is read after {after}', after=after)
+    for folder in ('etc', 'usr/lib'):
+        yield SiteFiles(f'{folder}/modprobe.d/*.conf',
+                        fr'(?m)^[ \t]*options[ \t]+(?:{options})$',
+                        f'and is read after {after}', after=after)
     if not state.housekeeping:
         return
     own = '[ ,]+'.join(map(re.escape, cpuset.render(

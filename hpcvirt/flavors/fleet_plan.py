@@ -155,12 +155,16 @@ def _warn_elsewhere(name: str, planned: Mapping[str, plans.Plan],
             if any(there.get(alias, product) != product
                    for alias, product in own_devices.items()):
                 differ = ', with other devices of the same alias'
+        advice = f'traits of the class {name}'
+        if planned[name].hosts[0].state.traits:
+            # The hosts on which its flavors fit have all of these.
+            advice = f'a trait of the class {name} alone'
         yield warning.PlanWarning(
             warning.WarningCode.FITS_ELSEWHERE,
             f'planned for the class {name}, and also {fit} on '
             f'{words.count_noun(len(hosts), "host")} of the {noun} '
-            f'{", ".join(others)}{differ}; traits of the class {name} would '
-            'keep its flavors to its hosts', tuple(names))
+            f'{", ".join(others)}{differ}; {advice} would keep its flavors to '
+            'its hosts', tuple(names))
 
 
 def _find_products(plan: plans.Plan) -> dict[str, tuple[str | None, ...]]:
@@ -282,7 +286,7 @@ def _warn_left_out(flavor: flavor_model.Flavor,
     reason = placed.message if isinstance(placed, reasons.Misfit) else ''
     return warning.PlanWarning(
         warning.WarningCode.SIZE_NOT_PLACED,
-        f'is left out, because no host takes it: {reason}', (flavor.name,))
+        f'left out, because no host takes one: {reason}', (flavor.name,))
 
 
 def _count(row: plans.PlannedFlavor, guest: guests.Guest,

@@ -327,15 +327,19 @@ def check_flavors(plan: plans.Plan) -> None:
     """
     if plan.flavors:
         return
+    causes = plan.warnings
     # A device that a host lacks is the cause of the others.
-    causes = (warning.WarningCode.DEVICES_MISSING,
-              warning.WarningCode.SIZE_NOT_PLACED)
-    why = '; '.join(item.message for item in sorted(
-        plan.warnings, key=lambda item: (
-            causes.index(item.code) if item.code in causes
-            else len(causes))))
+    for code in (warning.WarningCode.DEVICES_MISSING,
+                 warning.WarningCode.SIZE_NOT_PLACED):
+        found = tuple(item for item in plan.warnings if item.code is code)
+        if found:
+            causes = found
+            break
+    names = tuple(host.name for host in plan.hosts)
+    why = '; '.join(item.what if item.subjects == names else item.message
+                    for item in warning.gather(causes))
     raise exception.InvalidInput(
-        words.join_names([host.name for host in plan.hosts], 'hosts'),
+        words.join_names(names, 'hosts'),
         f'no guest fits: {why}' if why else 'no guest fits')
 
 
@@ -527,8 +531,8 @@ def _placed(offers: Sequence[catalogue.Offer],
                        if filling.misfit), '')
         left_out[offer.guest] = warning.PlanWarning(
             warning.WarningCode.SIZE_NOT_PLACED,
-            'is left out, because '
-            + (too_long or f'no host takes it: {reason}'),
+            'left out, because '
+            + (too_long or f'no host takes one: {reason}'),
             (catalogue.make_name(guest, profile.name_prefix, profile.disk_gib,
                                  profile.name_template),))
     return list(found.values()), left_out

@@ -143,7 +143,7 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     rows = [row(item) for item in found]
     if len(by_class) > 1:
         headings = (*_HEADINGS[:-1], 'By class', _HEADINGS[-1])
-        rows = [(*line[:-1], _list_by_class(fleet, item), line[-1])
+        rows = [(*line[:-1], list_by_class(fleet, item), line[-1])
                 for line, item in zip(rows, found, strict=True)]
     legend = f'{_ROOM_LEGEND} {_SETS_LEGEND}' if free.device_sets else (
         _ROOM_LEGEND)
@@ -174,7 +174,8 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     return '\n'.join(blocks)
 
 
-def _list_by_class(fleet: state.Fleet, item: counts.InstanceCount) -> str:
+def list_by_class(fleet: state.Fleet, item: counts.InstanceCount) -> str:
+    """Write how many instances of a flavor the hosts of each class take."""
     return ', '.join(f'{name}: {number}' for name, number
                      in count_by_class(fleet, item).items() if number) or '-'
 

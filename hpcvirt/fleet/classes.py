@@ -121,10 +121,6 @@ def _read_profile(value: object) -> str | Mapping[str, Any]:
     return value
 
 
-def _refuse(plain: object) -> Any:
-    raise ValueError(f'{str(plain)[:40]!r} must not be in a file')
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FleetClass:
     """Hosts that are configured in the same way, by one profile.
@@ -153,11 +149,11 @@ class FleetClass:
         profile
     :ivar name_template: the template of their names, instead of that of the
         profile
-    :ivar traits: the traits that its hosts have beside those of Nova. The
-        planned flavors require them, and ``hpcvirt host config`` lets
-        nova-compute report them. Without traits, flavors fit on the hosts of
-        other classes as well: a plan counts them there, and says so
-        (``fits-elsewhere``)
+    :ivar traits: the traits that its hosts have beside those of Nova, such as
+        ``CUSTOM_HPC_GPU``. The planned flavors require them, and ``hpcvirt
+        host config`` lets nova-compute report them. Without traits, flavors
+        fit on the hosts of other classes as well: a plan counts them there,
+        and says so (``fits-elsewhere``)
     :ivar isolated: with ``true``, no other flavor fits on its hosts: an
         isolating aggregate of Nova requires all traits of the class
         [Nova-Isolation], which ``hpcvirt flavor apply --aggregates`` creates.
@@ -175,12 +171,12 @@ class FleetClass:
     hosts: tuple[Annotated[HostEntry, _read_entry], ...]
     profile: Annotated[str | Mapping[str, Any], _read_profile] = 'default'
     settings: str = PLANNED
-    conf: Annotated[Any, _refuse] | None = None
-    profile_file: Annotated[str, _refuse] | None = None
+    conf: Annotated[Any, serialization.refuse] = None
+    profile_file: Annotated[str | None, serialization.refuse] = None
     name_prefix: str | None = None
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(
-        '[A-Z0-9_]{1,255}', 'CUSTOM_HPC_GPU')], ...] = ()
+        'CUSTOM_[A-Z0-9_]{1,248}', 'CUSTOM_HPC_GPU')], ...] = ()
     isolated: bool = False
     aggregate: str | None = None
     zone: str | None = None

@@ -24,7 +24,7 @@ of a cloud::
                                'hw:cpu_policy': dedicated,
                                'hw:mem_page_size': large}}
         cells: [{id: 0, pages: {'1048576': 8}}, {id: 1, pages: {'2048': 4096}}]
-        cpus: [4, 5, 6, 7, 20, 21, 22, 23]
+        cpus: 4-7,20-23
         devices: ['0000:41:02.1']
     server_groups:
       - {policy: anti-affinity, members: [web-1], max_server_per_host: 1}
@@ -37,13 +37,13 @@ files with further flavors. Without both, the profiles plan the flavors.
 
 ``cells`` of an instance are host cells in the order of the guest cells, each
 with its pages, by their size in KiB or with a unit (``2M``, ``1GiB``).
-``cpus`` are the dedicated host CPUs of the instance. ``stays`` says why it
-must not move, and ``only_cold`` why it cannot be live-migrated.
-``follows_placement: true`` says that a cold migration gives it the PCI devices
-that Placement allocates (``[hpcvirt]moves_follow_placement``). ``hosts`` are
-the hosts to which it may move, by default those of its class. The flavor of an
-instance may be the name of a flavor of the document or, if it has none, of a
-planned one.
+``cpus`` are the dedicated host CPUs of the instance, as text or as a list.
+``stays`` says why it must not move, and ``only_cold`` why it cannot be
+live-migrated. ``follows_placement: true`` says that a cold migration gives it
+the PCI devices that Placement allocates (``[hpcvirt]moves_follow_placement``).
+``hosts`` are the hosts to which it may move, by default those of its class.
+The flavor of an instance may be the name of a flavor of the document or, if it
+has none, of a planned one.
 
 In a dump each host has in ``reported`` what Nova and Placement report while
 the instances are on it, or in ``broken`` why its record cannot be used. Both
@@ -114,6 +114,16 @@ def _read_own_flavor(plain: object) -> str | flavor_model.Flavor:
     return plain if isinstance(plain, str) else read_flavor(plain)
 
 
+def _read_cpus(plain: object) -> frozenset[int]:
+    """Read a list of numbers, or the notation of the kernel."""
+    try:
+        if isinstance(plain, str):
+            return cpuset.parse(plain)
+        return serialization.load(frozenset[_CPU], plain, '')
+    except exception.InvalidInput as exc:
+        raise ValueError(str(exc).removeprefix(': ')) from None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _InstanceCell:
     id: _Number
@@ -133,7 +143,8 @@ class InstanceEntry:
         not of the size that the flavor requests, or else the smallest of the
         host
     :ivar cpus: the host CPUs that it has for itself, those of isolated
-        emulator threads included, as a list of numbers
+        emulator threads included: text such as ``2-5,42-45``, or a list of
+        numbers
     :ivar devices: the PCI addresses of its devices; a vGPU has that of its
         card. Without the key, it has the devices of its flavor that the claim
         would choose on its cells
@@ -150,7 +161,7 @@ class InstanceEntry:
     host: _Name
     flavor: Annotated[str | flavor_model.Flavor, _read_own_flavor]
     cells: tuple[_InstanceCell, ...] = ()
-    cpus: frozenset[_CPU] = frozenset()
+    cpus: Annotated[frozenset[int], _read_cpus] = frozenset()
     devices: tuple[str, ...] = ()
     stays: str | None = None
     only_cold: str | None = None
@@ -230,8 +241,10 @@ def read_instance(item: InstanceEntry, where: str,
     cells = guest.demand.cells
     if len(item.cells) != len(cells):
         raise exception.InvalidInput(
-            f'{where}.cells', f'has {len(item.cells)} host cells for the '
-            f'{len(cells)} guest cells of the flavor {flavor.name}')
+            f'{where}.cells', 'has '
+            + words.count_noun(len(item.cells), 'host cell') + ' for the '
+            + words.count_noun(len(cells), 'guest cell')
+            + f' of the flavor {flavor.name}; [{{id: 0}}, {{id: 1}}] are two')
     numbers = tuple(cell.id for cell in item.cells)
     if len(set(numbers)) != len(numbers):
         raise exception.InvalidInput(

@@ -70,7 +70,7 @@ class HostTable:
     :ivar shared: total shared CPUs
     :ivar free_devices: free devices in the pools
     :ivar guests: the number of guests
-    :ivar free_pages: page size in KiB to the free pages of all hosts
+    :ivar free_pages: page size in KiB to the free pages of each host
     """
 
     def __init__(self, fleet: Sequence[placement.HostState],
@@ -111,11 +111,14 @@ class HostTable:
             [_free_devices(supply) for supply in self.supplies],
             dtype=np.float64)
 
-        self.free_pages: collections.Counter[int] = collections.Counter()
-        for supply in self.supplies:
+        self.free_pages: dict[int, Floats] = {}
+        for host, supply in enumerate(self.supplies):
             for cell in supply.cells:
                 for pages in cell.pages:
-                    self.free_pages[pages.size_kib] += pages.free
+                    size = pages.size_kib
+                    if size not in self.free_pages:
+                        self.free_pages[size] = np.zeros(len(self.supplies))
+                    self.free_pages[size][host] += pages.free
 
     def __len__(self) -> int:
         return len(self.supplies)
@@ -201,7 +204,8 @@ class HostTable:
             if old is not new:
                 self.cells[host][index] = self._cell_number(host, index)
                 for pages, left in zip(old.pages, new.pages, strict=True):
-                    self.free_pages[pages.size_kib] += left.free - pages.free
+                    free = self.free_pages[pages.size_kib]
+                    free[host] += left.free - pages.free
         if running.holding.devices:
             self.free_devices[host] = _free_devices(supply)
         self.states[host] = self._state(host)

@@ -6,10 +6,11 @@ At the time of a request, guests whose lives are over are removed first. Then
 all guests of the request are placed at once, or the request is lost. The cause
 is the first of these that is true:
 
-* ``capacity``: the fleet has, in total, too few free CPUs of the kind that the
-  guests need, or too little free memory;
-* ``devices``: it has, in total, too few free devices for a PCI request;
-* ``pages``: it has, in total, too few free pages of a requested size;
+* ``capacity``: the hosts that may take the guests by their traits have, in
+  total, too few free CPUs of the kind that these need, or too little free
+  memory;
+* ``devices``: they have, in total, too few free devices for a PCI request;
+* ``pages``: they have, in total, too few free pages of a requested size;
 * ``devices``: the guests would be placed if they requested no devices;
 * ``pages``: the guests would be placed if they needed no memory;
 * ``fragmentation``: what the guests need is free, but scattered.
@@ -125,13 +126,14 @@ class Causes:
         :param count: number of its guests
         """
         flavor = self._own[number]
-        if self._lacks_capacity(flavor, count):
+        hosts = self._packer.find_open(number)
+        if self._lacks_capacity(flavor, count, hosts):
             return outcome.Cause.CAPACITY
         demand = flavor.demand
-        if any(self._free_devices(request) < request.count * count
+        if any(self._free_devices(request, hosts) < request.count * count
                for request in demand.requests):
             return outcome.Cause.DEVICES
-        if any(self._table.free_pages[size] * size < mib * count * 1024
+        if any(self._free_kib(size, hosts) < mib * count * 1024
                for size, mib in flavor.pages_mib.items()):
             return outcome.Cause.PAGES
         if demand.requests and self.fits(len(self._own) + number, count):
@@ -146,21 +148,27 @@ class Causes:
         self._packer.remove(placed)
         return bool(placed)
 
-    def _lacks_capacity(self, flavor: guests.Guest,
-                        count: int) -> bool:
+    def _lacks_capacity(self, flavor: guests.Guest, count: int,
+                        hosts: host_table.Booleans) -> bool:
         sums = flavor.sums
         table = self._table
         return bool(
-            table.free_pcpus.sum() < sums.pcpus * count
-            or table.shared_left.sum() < sums.vcpus * count
-            or table.memory_left.sum() < sums.memory_mib * count)
+            table.free_pcpus[hosts].sum() < sums.pcpus * count
+            or table.shared_left[hosts].sum() < sums.vcpus * count
+            or table.memory_left[hosts].sum() < sums.memory_mib * count)
 
-    def _free_devices(self, request: devices.DeviceRequest) -> int:
+    def _free_devices(self, request: devices.DeviceRequest,
+                      hosts: host_table.Booleans) -> int:
         table = self._table
         return sum(
-            pool.free for host in np.flatnonzero(table.free_devices).tolist()
+            pool.free for host
+            in np.flatnonzero(hosts & (table.free_devices > 0)).tolist()
             for pool in table.supplies[host].pools or ()
             if devices.serves(pool, request))
+
+    def _free_kib(self, size: int, hosts: host_table.Booleans) -> float:
+        free = self._table.free_pages.get(size)
+        return 0.0 if free is None else float(free[hosts].sum()) * size
 
 
 def relax_flavors(own: Sequence[guests.Guest],

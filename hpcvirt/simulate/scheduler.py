@@ -92,6 +92,10 @@ class Scheduler:
                 self.table.supplies[host].pools or (), first.holding.devices,
                 strict=False) if not pool.is_pci)
 
+    def find_open(self, number: int) -> host_table.Booleans:
+        """Return for each host whether its traits admit a flavor."""
+        return self._open[number]
+
     def remove(self, guests: Sequence[host_table.Running]) -> None:
         """Remove guests from their hosts, the last one first."""
         for running in reversed(guests):

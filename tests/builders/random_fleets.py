@@ -19,12 +19,13 @@ _SETS = {'kind': 'whole', 'vendor_id': '10de', 'product_id': '2330',
          'alias': 'set', 'sets': 'link', 'sizes': [1, 2, 4]}
 
 
-def make_document(dice):
+def make_document(dice, pack_cells=False):
     """Create a fleet document of two to five classes."""
     classes = {}
     for number in range(dice.randint(2, 5)):
         name = f'c{number}'
         classes[name] = _a_class(dice, name)
+        classes[name]['profile']['pack_cells'] = pack_cells
     return documents.read({'schema_version': 1, 'classes': classes}, 'fleet')
 
 

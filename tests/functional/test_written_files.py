@@ -61,7 +61,8 @@ def make_host(planned, own, aliases):
 
 class WrittenFilesTest(unittest.TestCase):
     def plan(self, seed):
-        document = random_fleets.make_document(random.Random(seed))
+        document = random_fleets.make_document(random.Random(seed),
+                                               pack_cells=seed % 2 == 1)
         return document, random_fleets.plan(document)
 
     def check(self, seed):
@@ -108,6 +109,10 @@ class WrittenFilesTest(unittest.TestCase):
 
     def count(self, plan, nova, demanded, traits, own, scheduler):
         found = {}
+        packing = 'packing_host_numa_cells_allocation_strategy'
+        conf.CONF.set_override(packing, getattr(own.compute, packing),
+                               'compute')
+        self.addCleanup(conf.CONF.clear_override, packing, 'compute')
         for row in plan.flavors:
             guest = compiled_flavor.make(row.flavor)
             asks = scheduler.filter_scheduler.pci_in_placement

@@ -31,6 +31,9 @@ Exit status: 0 if the cloud has all planned flavors, or without --apply; 1 if a
 flavor is not as planned; 2 if the input or the cloud cannot be used.
 """
 
+_NOT_ISOLATED = (
+    'Warning: isolated classes ({}) take all instances until their hosts are '
+    'in aggregates of their own, which --aggregates creates.')
 #: The state of a flavor before and after its step, for the summary.
 _STATES = {
     diff.Action.CREATE: ('to create', 'created'),
@@ -85,6 +88,8 @@ class ApplyFlavors(command.Report):
         nova = cloud_arguments.connect(args)
         existing = cloud_flavors.read(nova, {item.name for item in wanted})
         hosts.warn(plan.warnings)
+        if plan.isolated and not own:
+            output.warn(_NOT_ISOLATED.format(', '.join(plan.isolated)))
         steps = diff.steps(wanted, existing)
         changes = aggregates.compare(nova, own) if own else ()
         left_over = diff.find_left_over(wanted, existing)

@@ -44,7 +44,9 @@ def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         hosts=words.count_noun(len(fleet.hosts), 'host'),
         instances=words.count_noun(sum(
             len(host.instances) for host in fleet.hosts), 'instance'),
-        flavors=[{**_flavor(item), 'drawing': drawing.promise(
+        flavors=[{**_flavor(item),
+                  'by_class': capacity_report.list_by_class(fleet, item),
+                  'drawing': drawing.promise(
             item.total, item.by_sums, most, item.flavor.name)}
             for item in found],
         classes=[dict(zip(_CLASS, capacity_report.row_of_class(*each),

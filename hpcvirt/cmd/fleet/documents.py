@@ -128,7 +128,7 @@ def make_summary(document: documents.FleetDocument,
     return {
         'schema_version': SCHEMA_VERSION,
         'classes': [
-            {'name': name, **_count_class(own, broken), 'instances': sum(
+            {'name': name, **_count_class(name, own, broken), 'instances': sum(
                 residents[host] for host in own.names)}
             for name, own in document.classes.items()],
         'flavors': len(document.flavors),
@@ -138,18 +138,19 @@ def make_summary(document: documents.FleetDocument,
     }
 
 
-def _count_class(own: classes.FleetClass,
+def _count_class(name: str, own: classes.FleetClass,
                  broken: Mapping[str, str]) -> dict[str, Any]:
     known = [(entry.topology, entry.count) for entry in own.hosts
              if isinstance(entry.topology, host_model.Host)]
     return {
         'hosts': len(own.names),
-        'broken': sum(name in broken for name in own.names),
+        'broken': sum(host in broken for host in own.names),
         'cpus': sum(len(host.cpus) * count for host, count in known),
         'memory_gib': sum(cell.memory_mib * count for host, count in known
                           for cell in host.cells) // 1024,
         'profile': own.profile_name,
-        'aggregate': own.aggregate, 'traits': list(own.traits),
+        'aggregate': ', '.join(own.name_aggregates(name)) or None,
+        'traits': list(own.traits),
         'isolated': own.isolated}
 
 

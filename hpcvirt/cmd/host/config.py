@@ -17,6 +17,7 @@ from hpcvirt.deployment import ansible
 from hpcvirt.deployment import disk
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import read_back
 from hpcvirt.deployment import removal
 from hpcvirt.deployment import site_settings
@@ -46,6 +47,12 @@ _ISOLATED = (
     '--aggregates" creates it. enable_isolated_aggregate_filtering holds for '
     'the whole cloud: it also applies to other aggregates that have '
     'trait:NAME = required in their metadata.')
+_CHANGING = (
+    'Warning: flavors require {}, which these files do not give to hosts: '
+    'only "hpcvirt host accept" sets traits that begin with CUSTOM_HPCVIRT_.')
+_CONTROLLERS = (
+    'Warning: nova-api, nova-scheduler and nova-conductor need options for '
+    'these flavors, too; "--write DIR" writes them into DIR/controllers.')
 _UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
            'as root')
 
@@ -108,6 +115,8 @@ class ConfigureHosts(command.Command):
         elif one:
             _host(args.root or pathlib.Path('/'), plan, args.apply,
                   args.replace)
+            if nova_conf.controller(plan):
+                output.warn(_CONTROLLERS)
         elif args.apply:
             raise exception.InvalidInput(
                 '--apply', 'changes one host, with --deployer files; give one '
@@ -117,6 +126,9 @@ class ConfigureHosts(command.Command):
             read_back.check(args.deployer, files, plan)
             _print(step_model.compare(files, {}))
         hosts.warn(plan.warnings)
+        changing = nova_conf.list_changing(plan)
+        if changing:
+            output.warn(_CHANGING.format(', '.join(changing)))
         if plan.has_sets:
             output.warn(_IN_PLACEMENT)
         if plan.isolated:
@@ -246,7 +258,7 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
     for line in (*step_model.conflicts(files[0].text, {
             path: text for path, text in site.items()
             if path.startswith('etc/nova/')}), *map(_UNREAD.format, unread)):
-        print(f'Warning: {line}')
+        output.warn(f'Warning: {line}')
 
 
 def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
@@ -274,7 +286,7 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
     warnings = site_variables.find([step.file for step in found], site,
                                    [planned.name for planned in plan.hosts])
     for line in dict.fromkeys((*map(_UNREAD.format, unread), *warnings)):
-        print(f'Warning: {line}')
+        output.warn(f'Warning: {line}')
 
 
 def _print(steps: Iterable[step_model.FileChange]) -> None:

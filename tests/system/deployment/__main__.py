@@ -7,8 +7,9 @@ machine with every shipped profile. The files of ``hpcvirt host config`` are
 read by systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
 that reads GRUB's files, Ansible, kolla-ansible, kolla-build, the templates of
 kayobe and the tasks of edpm-ansible. Each must read the values of the plan,
-and refuse a damaged file. The Ansible collection is built, judged, and run on
-six stand-in hosts. The last line counts the checks.
+and refuse a damaged file. hpcvirt must read small files with odd syntax like
+these programs. The Ansible collection is built, judged, and run on six
+stand-in hosts. The last line counts the checks.
 """
 
 import dataclasses
@@ -27,10 +28,12 @@ from hpcvirt.flavors import planner
 from tests.system.deployment import fleet
 from tests.system.deployment import orchestration
 from tests.system.deployment import readers
+from tests.system.deployment import syntax
 from tests.system.deployment import system
 
 ROOT = pathlib.Path(__file__).parents[3]
-CHECKS = (*system.CHECKS, *orchestration.CHECKS, *fleet.CHECKS)
+CHECKS = (*system.CHECKS, *syntax.CHECKS, *orchestration.CHECKS,
+          *fleet.CHECKS)
 
 
 def main() -> int:

@@ -124,6 +124,11 @@ class FindConflictsTest(unittest.TestCase):
         self.assert_found([text.strip()], 'etc/modprobe.d/kvm.conf', text,
                           f'# hpcvirt: {text}')
         self.assert_found([], 'etc/modprobe.d/a.conf', text)
+        for text in ('options kvm-intel ept=0\n',
+                     'options kvm_intel \\\nept=0\n'):
+            self.assert_found([text.replace('\\\n', '').strip()],
+                              'usr/lib/modprobe.d/kvm.conf', text,
+                              f'# hpcvirt: {text}')
 
     def test_pages_that_the_site_reserves_otherwise_are_found(self):
         for path in ('etc/sysctl.conf', 'etc/sysctl.d/10-a.conf',

@@ -120,6 +120,20 @@ class MergeTest(unittest.TestCase):
         self.assertEqual({row.flavor.name for row in planned['x'].flavors},
                          set(said[0].subjects))
 
+    def test_a_trait_of_several_classes_keeps_nothing_on_one(self):
+        planned = {name: plan_class(name, name_prefix=name, extra_specs=(
+            ('trait:CUSTOM_IB', 'required'),)) for name in ('a', 'b')}
+        planned['c'] = plan_class('c', name_prefix='c')
+        both = fleet_plan.merge_plans(fleet_plan.set_traits(planned, {}))
+        said = [item.message for item in both.warnings
+                if item.code is warning.WarningCode.FITS_ELSEWHERE]
+        for text, advice in zip(said, (
+                'the class b; a trait of the class a alone would keep',
+                'the class a; a trait of the class b alone would keep',
+                'classes a, b; traits of the class c would keep'),
+                strict=True):
+            self.assertIn(advice, text)
+
     def test_hosts_of_all_other_classes_are_counted_together(self):
         planned = {name: plan_class(name, name_prefix=name)
                    for name in ('a', 'b', 'c')}

@@ -221,7 +221,7 @@ class SetsOfAPlanTest(unittest.TestCase):
                    if each.code.value == 'size-not-placed')
         self.assertEqual(('hpc.32c2n.2m.gpu-of-the-partition-of-abc8',),
                          item.subjects)
-        self.assertEqual('is left out, because the aliases of its 8 devices '
+        self.assertEqual('left out, because the aliases of its 8 devices '
                          'take 263 characters, and Nova allows 255; choose '
                          'shorter aliases', item.what)
 

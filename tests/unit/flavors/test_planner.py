@@ -114,7 +114,7 @@ class FleetTest(unittest.TestCase):
 
     def test_flavors_for_devices_that_no_host_has_are_an_error(self):
         with self.assertRaisesRegex(exception.InvalidInput,
-                                    'no free PCI device'):
+                                    'has no device with virtual functions'):
             plan(hosts.build(), devices=(hosts.VFS,))
 
     def test_neutron_ports_limit_the_count_and_are_not_in_the_flavor(self):

@@ -62,6 +62,10 @@ class FleetDocumentTest(unittest.TestCase):
              found.holding.placement.pages_kib, found.devices,
              found.stays, found.only_cold, found.hosts))
 
+    def test_cpus_may_be_text(self):
+        (found,) = read({**INSTANCE, 'cpus': '3,8-10'}).instances
+        self.assertEqual({3, 8, 9, 10}, found.holding.cpus)
+
     def test_what_is_left_out_is_none(self):
         (found,) = read({'id': 'a', 'host': 'h', 'flavor': 'y'}, flavors=[
             {**FLAVOR, 'name': 'y', 'extra_specs': {}}]).instances
@@ -81,14 +85,16 @@ class FleetDocumentTest(unittest.TestCase):
     def test_an_error_names_the_instance(self):
         cells = INSTANCE['cells']
         self.check(
-            ({'cells': cells[:1]}, r'.cells: has 1 host cells for the 2'),
+            ({'cells': cells[:1]}, '.cells: has 1 host cell for the 2 guest'),
             ({'cells': cells[:1] * 2}, '.cells: has a host cell twice'),
             ({'cells': [{**cells[0], 'pages': {'2048': 3}}, cells[1]]},
              r'.cells\[0\].pages: has 3 pages of 2 MiB, but the 512'),
             ({'cells': [{**cells[0], 'pages': {'2X': 3}}, cells[1]]},
              r'.cells\[0\].pages: must have one page size, in KiB or'),
             ({'cpus': [3, 3]}, '.cpus: has 3 twice'),
-            ({'cpus': [-1]}, r'.cpus\[0\]: must be a whole number'),
+            ({'cpus': [-1]}, r'.cpus: \[0\]: must be a whole number'),
+            ({'cpus': '3-1'}, ".cpus: CPU list: the range '3-1' runs back"),
+            ({'cpus': 3}, '.cpus: must be a list, not 3'),
             ({'host': ''}, ".host: must be text such as node1, not ''"),
             ({'colour': 1}, ": unknown key 'colour'"),
             ({'flavor': 3}, '.flavor: must be a mapping of keys'),
@@ -147,6 +153,13 @@ class FleetDocumentTest(unittest.TestCase):
              r"classes\['c'\].profile: must be"),
             ({'hosts': ['x'], 'traits': ['a b']},
              r"classes\['c'\].traits\[0\]: must be text"),
+            ({'hosts': ['x'], 'profile_fil': 'x'},
+             r"classes\['c'\]: unknown key 'profile_fil'; (?!.*, conf)"),
+            ({'hosts': ['x'], 'conf': 'x'},
+             r"classes\['c'\].conf: 'x' must not be in a file"),
+            # Nova reports these itself, also for hosts of other classes.
+            ({'hosts': ['x'], 'traits': ['HW_CPU_X86_AVX2']},
+             r"classes\['c'\].traits\[0\]: must be text such as CUSTOM_"),
             take=lambda own: read(classes={'c': own}))
 
     def test_hosts_have_different_names(self):

@@ -193,8 +193,8 @@ class DocumentationTest(unittest.TestCase):
         self.document['instances'] = []
         self.document['classes']['plain']['settings'] = 'current'
         error = commands.check_refused(self, '', self.ask('capacity'))
-        self.assertIn('no guest fits: hpc.8c1n.2m: is left out, because no '
-                      'host takes it: no cell has room', error)
+        self.assertIn('no guest fits: hpc.8c1n.2m: left out, because no '
+                      'host takes one: no cell has room', error)
 
     def test_a_place_that_takes_several_is_named_once(self):
         self.document['instances'] = []
@@ -264,7 +264,7 @@ class DocumentationTest(unittest.TestCase):
         (self.folder / 'n5.json').write_text('{')
         self.document['classes']['spare'] = {
             'hosts': [self.hosts[0].replace('n1=', 's=') + '*2'],
-            'aggregate': 'spare', 'traits': ['CUSTOM_SPARE'],
+            'isolated': True, 'traits': ['CUSTOM_SPARE'],
             'profile': {'smt': 'leave'}}
         self.fleet.write_text(json.dumps(self.document))
         status, text, _ = run('fleet', 'show', self.fleet)
@@ -281,7 +281,7 @@ class DocumentationTest(unittest.TestCase):
             {'name': 'spare', 'hosts': 2, 'broken': 0, 'cpus': 64,
              'instances': 0, 'profile': 'default, changed',
              'aggregate': 'spare', 'traits': ['CUSTOM_SPARE'],
-             'isolated': False},
+             'isolated': True},
             {key: value for key, value in document['classes'][1].items()
              if key != 'memory_gib'})
         status, text, _ = run('fleet', 'show', self.fleet, '-f', 'value',

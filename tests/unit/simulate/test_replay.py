@@ -230,17 +230,32 @@ def a_host(dice):
 
 
 def a_flavor(dice):
-    return small.flavor(
+    flavor = small.flavor(
         *dice.choice(((1,), (3,), (4,), (6,), (8,), (4, 4), (9,))),
         memory_mib=dice.choice((256, 512, 1024, 2048)),
         page_kib=dice.choice((None, small.SMALL, small.HUGE)),
         vfs=dice.choice((0, 0, 1, 3)),
         affinity=dice.choice(tuple(shape_model.PCIAffinity)))
+    return dataclasses.replace(flavor, required=frozenset(
+        dice.choice(((), (), (), ('CUSTOM_A',)))))
 
 
-def cause(flavor, supplies):
+def some_states(dice, fleet):
+    """Give hosts a trait, some of which take only guests that ask for it."""
+    traits = frozenset({'CUSTOM_A'})
+    for state in small.states(fleet):
+        yield dataclasses.replace(state, **dice.choice((
+            {'traits': frozenset()}, {'traits': traits},
+            {'traits': traits, 'kept_for': traits})))
+
+
+def cause(flavor, table, states):
     """Say why no host takes one guest, by what the words mean."""
     demand, sums = flavor.demand, flavor.sums
+    supplies = [
+        supply for supply, state in zip(table.supplies, states, strict=True)
+        if flavor.required <= state.traits
+        and state.kept_for <= flavor.required]
     cells = [cell for supply in supplies for cell in supply.cells]
     pools = [pool for supply in supplies for pool in supply.pools]
     if (sum(len(cell.free) for cell in cells) < sums.pcpus
@@ -275,11 +290,12 @@ class CausesTest(unittest.TestCase):
     def test_each_cause_is_what_its_name_says(self):
         dice = random.Random(8)
         found = collections.Counter()
-        for _ in range(20):
+        for _ in range(30):
             fleet = [a_host(dice) for _ in range(3)]
+            states = [*some_states(dice, fleet)]
             flavors = tuple(a_flavor(dice) for _ in range(5))
             flavors = (*flavors, small.flavor(3, shared=True))
-            table = host_table.HostTable(small.states(fleet),
+            table = host_table.HostTable(states,
                                          replay.relax_flavors(flavors))
             chooser = scheduler.Scheduler(
                 table, flavors, strategy.parse('nova', 0)[0])
@@ -295,7 +311,7 @@ class CausesTest(unittest.TestCase):
                     continue
                 before = list(table.supplies)
                 its = why.find(number, 1)
-                self.assertEqual(cause(flavors[number], table.supplies), its)
+                self.assertEqual(cause(flavors[number], table, states), its)
                 for old, new in zip(before, table.supplies, strict=True):
                     self.assertEqual(old.cells, new.cells)
                     self.assertEqual([*old.pools], [*new.pools])

@@ -235,6 +235,17 @@ class ApplyTest(CommandTest):
                        'Use --replace to change the flavors that'):
             self.assertIn(reason, out)
 
+    def test_a_class_that_is_not_isolated_yet_is_named(self):
+        self.serve()
+        host = self.host()
+        for own, said in (({}, False), ({'isolated': True}, True)):
+            fleet = self.write('fleet.json', json.dumps({
+                'schema_version': 1, 'classes': {'gpu': {
+                    'hosts': [str(host)], 'traits': ['CUSTOM_G'], **own}}}))
+            status, _, err = commands.run('flavor', 'apply', '--fleet', fleet)
+            self.assertEqual((0, said), (status, 'isolated classes (gpu) take '
+                                         'all instances until' in err), err)
+
     def test_projects_of_the_profile_get_access(self):
         api = self.serve()
         profile = self.write('p.yaml', 'base: dense\nprojects: [p1]\n'

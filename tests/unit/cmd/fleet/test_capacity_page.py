@@ -2,6 +2,7 @@
 
 """The page of a fleet, as a reader of its elements sees it."""
 
+import collections
 import dataclasses
 import json
 import pathlib
@@ -96,6 +97,23 @@ class CapacityPageTest(unittest.TestCase):
         for own in ('alpha', 'beta', 'gamma'):
             self.assertGreaterEqual(
                 sum(text.startswith(own) for text in drawn), 2)
+
+    def test_flavors_are_counted_by_class_if_there_are_several(self):
+        for names, shown in (('aab', True), ('aaa', False)):
+            fleet = state.Fleet(tuple(
+                dataclasses.replace(host, fleet_class=own) for host, own
+                in zip(self.fleet.hosts, names, strict=True)), {})
+            _, root = self.page(fleet)
+            rows = next(root.iter('tbody'))
+            for row, item in zip(rows, self.found, strict=True):
+                sums = collections.Counter[str]()
+                for host in fleet.hosts:
+                    sums[host.fleet_class] += item.per_host[host.name]
+                wanted = ', '.join(f'{own}: {number}' for own, number
+                                   in sums.items() if number) or '-'
+                found = [page_reader.words(cell) for cell in row
+                         if cell.get('data-head') == 'By class']
+                self.assertEqual([wanted] if shown else [], found)
 
     def test_names_are_text(self):
         host = dataclasses.replace(self.fleet.hosts[0], name='<script>\u202e')

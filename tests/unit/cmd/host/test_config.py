@@ -210,16 +210,16 @@ class ConfigTest(unittest.TestCase):
         conf = self.root / 'etc/nova/nova.conf'
         conf.parent.mkdir(parents=True)
         conf.write_text('[compute]\ncpu_dedicated_set = 2\n')
-        _, out, _ = self.run_command(self.host(), '--root', self.root)
+        _, _, err = self.run_command(self.host(), '--root', self.root)
         self.assertIn('Warning: etc/nova/nova.conf sets '
-                      '[compute]cpu_dedicated_set too', out)
+                      '[compute]cpu_dedicated_set too', err)
 
     def test_a_file_of_nova_that_cannot_be_read_may_set_the_same(self):
         # As nova.conf looks without root: there, and not to be read.
         (self.root / 'etc/nova/nova.conf').mkdir(parents=True)
-        status, out, _ = self.run_command(self.host(), '--root', self.root)
+        status, _, err = self.run_command(self.host(), '--root', self.root)
         self.assertEqual(0, status)
-        self.assertIn('Warning: etc/nova/nova.conf cannot be read', out)
+        self.assertIn('Warning: etc/nova/nova.conf cannot be read', err)
 
     def write_site(self):
         """Write settings of the site; return what they conflict in."""
@@ -398,8 +398,9 @@ class ConfigTest(unittest.TestCase):
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             (target / path).write_text(text)
         self.fails('--replace: is for', *words, '--apply', '--replace')
-        status, out, _ = self.run_command(*words, '--apply')
-        self.assertEqual((0, 5), (status, out.count('Warning: ')), out)
+        status, _, err = self.run_command(*words, '--apply')
+        self.assertEqual((0, 5), (status, len(re.findall(
+            '^Warning: .* too[; ]', err, re.MULTILINE))), err)
         for path, name in (
                 ('globals.yml', 'default_container_dimensions'),
                 ('inventory/group_vars/compute/a.yml',
@@ -407,7 +408,7 @@ class ConfigTest(unittest.TestCase):
                 ('inventory/host_vars/a', 'default_container_dimensions'),
                 ('config/nova/a/nova.conf', '[compute]cpu_dedicated_set'),
                 ('config/nova.conf', '[pci]alias')):
-            self.assertIn(f'Warning: {path} sets {name} too', out)
+            self.assertIn(f'Warning: {path} sets {name} too', err)
         self.assertEqual(own, (target / 'globals.yml').read_text())
         self.assertTrue((target / 'config/nova/a/nova.conf').read_text(
             ).endswith('\n[compute]\na=5\ncpu_dedicated_set=2\n'))
@@ -423,11 +424,11 @@ class ConfigTest(unittest.TestCase):
             '---\nkind: ConfigMap\ndata:\n  25-nova-extra.conf: |\n'
             '    [compute]\n    cpu_dedicated_set = 2-9\n')
         words = (self.host(), '--deployer', 'edpm', '--write', target)
-        status, out, _ = self.run_command(*words)
+        status, _, err = self.run_command(*words)
         self.assertEqual(0, status)
         for found in ('edpm_kernel_args too (console=ttyS0 isolcpus=2-9)',
                       '[compute]cpu_dedicated_set too'):
-            self.assertRegex(out, f'Warning: site.yaml.* sets '
+            self.assertRegex(err, f'Warning: site.yaml.* sets '
                              f'{re.escape(found)}')
         self.assertIn('nothing to change', self.run_command(*words)[1])
 
@@ -437,6 +438,31 @@ class ConfigTest(unittest.TestCase):
         self.run_command(*self.fleet(), *words)
         self.fails('inventory/hpcvirt.yml: has hosts that this run does not '
                    'write: b, c;', self.folder / 'a.json', *words)
+
+    def test_a_single_host_needs_options_on_controllers(self):
+        for more, said in (({}, False), ({'vfs': {0: 8, 1: 8}}, True)):
+            profile = self.folder / 'profile.json'
+            profile.write_text(json.dumps({'devices': [
+                {'vendor_id': '15b3', 'product_id': '101e'}]} if more else {}))
+            words = self.host(**more), '--profile', profile
+            status, _, err = self.run_command(*words, '--root', self.root)
+            self.assertEqual((0, said), (
+                status, 'Warning: nova-api, nova-scheduler and' in err), err)
+            target = self.folder / f'written-{said}'
+            self.run_command(*words, '--write', target)
+            self.assertEqual(said, (target / 'controllers').exists())
+
+    def test_traits_that_no_file_gives_are_said(self):
+        for trait, said in (('CUSTOM_HPCVIRT_AUDITED', True),
+                            ('CUSTOM_HPC', False)):
+            path = self.folder / 'fleet.json'
+            self.host('a')
+            path.write_text(json.dumps({'schema_version': 1, 'classes': {
+                'cpu': {'hosts': ['a.json'], 'traits': [trait]}}}))
+            status, _, err = self.run_command('--fleet', path)
+            self.assertEqual((0, said), (
+                status, f'Warning: flavors require {trait}, which these '
+                'files do not give to hosts' in err), err)
 
     def test_classes_that_nova_cannot_have_together_are_refused(self):
         self.fails('class gpu: has pack_cells: false, unlike class cpu',
