@@ -269,14 +269,22 @@ class ResumptionTest(AcceptanceCase):
         return before + whole[len(before) - is_lost:]
 
     def test_a_process_killed_at_any_step_is_continued(self):
-        for speed, result in ((1.0, Word.PASS), (0.5, Word.FAIL)):
+        self.assert_continued(2)
+
+    def test_periodic_of_any_result_it_is_continued_from_any_step(self):
+        self.assert_continued(1)
+
+    def assert_continued(self, step):
+        """Kill a process at every step-th step, by turns with the result."""
+        for first, speed, result in ((0, 1.0, Word.PASS),
+                                     (step - 1, 0.5, Word.FAIL)):
             self.begin()
             self.world.speed = speed
             self.ended(result)
             whole, steps = self.outcome(), len(self.world.actions)
             measured = self.world.measured
             self.assertGreater(steps, 20)
-            for killed_at in range(steps):
+            for killed_at in range(first, steps, step):
                 self.begin()
                 self.world.speed = speed
                 self.world.fails = (killed_at, accepted.KilledError())
