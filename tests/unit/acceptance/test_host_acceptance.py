@@ -296,11 +296,17 @@ class ResumptionTest(AcceptanceCase):
                 self.assertEqual(expected, self.world.measured, killed_at)
                 self.assertEqual(1, len(self.records().read()))
 
-    def test_an_outage_at_any_step_loses_nothing(self):
+    def test_an_outage_at_a_step_loses_nothing(self):
+        self.assert_nothing_is_lost(3)
+
+    def test_periodic_an_outage_at_any_step_loses_nothing(self):
+        self.assert_nothing_is_lost(1)
+
+    def assert_nothing_is_lost(self, step):
         self.ended(Word.PASS)
         whole, steps = self.outcome(), len(self.world.actions)
         measured = self.world.measured
-        for fails_at in range(steps):
+        for fails_at in range(0, steps, step):
             self.begin()
             self.world.fails = (fails_at, exception.Unreachable('no Nova'))
             try:
