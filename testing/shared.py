@@ -12,6 +12,7 @@ import pathlib
 from typing import Any
 
 import fixtures
+import jsonschema
 from nova.api.validation import validators
 from oslo_db.sqlalchemy import engines
 from oslo_policy import policy
@@ -19,6 +20,8 @@ from sqlalchemy.dialects.sqlite import pysqlite
 
 _STATEMENTS: dict[Any, Any] = {}
 _VALIDATORS: dict[Any, Any] = {}
+#: The schemas of Placement that were checked, by their ids.
+_SCHEMAS: dict[int, Any] = {}
 
 
 class SharedStatements(fixtures.Fixture):
@@ -62,15 +65,17 @@ class SharedPolicies(fixtures.Fixture):
 
 
 class SharedValidators(fixtures.Fixture):
-    """Make the validator of each schema of the API once.
+    """Make the validator of each schema of an API once.
 
-    Nova makes a class for each request.
+    Nova makes a class for each request, and Placement checks the schema.
     """
 
     def _setUp(self) -> None:  # noqa: N802
         self.useFixture(fixtures.MonkeyPatch(
             'nova.api.validation.validators._SchemaValidator',
             _shared_validator))
+        self.useFixture(fixtures.MonkeyPatch(
+            'jsonschema.validate', _validate))
 
 
 def _shared_validator(schema: object, relaxed: bool = False,
@@ -80,6 +85,18 @@ def _shared_validator(schema: object, relaxed: bool = False,
     if key not in _VALIDATORS:
         _VALIDATORS[key] = _make_validator(schema, relaxed, is_body)
     return _VALIDATORS[key]
+
+
+def _validate(instance: object, schema: Any, **more: Any) -> None:
+    validator = jsonschema.validators.validator_for(schema)
+    # It is kept, so that no other one gets the same id.
+    if id(schema) not in _SCHEMAS:
+        validator.check_schema(schema)
+        _SCHEMAS[id(schema)] = schema
+    error = jsonschema.exceptions.best_match(
+        validator(schema, **more).iter_errors(instance))
+    if error is not None:
+        raise error
 
 
 _make_validator = validators._SchemaValidator

@@ -111,12 +111,13 @@ class DeviceSetsNova(lives.LivesNova):
         server = self.boot(self.flavor(size, cells), **more)
         return server, self.gpus(server)
 
-    def take_first(self, *hosts):
-        """Take the first GPU, so that the next two are in no set."""
-        flavor = self.create_flavor(1, 256, {
-            'pci_passthrough:alias': 'gpu8-0:1'})
-        for host in hosts:
-            self.assertEqual({0}, self.gpus(self.boot(flavor, host=host)))
+    def take(self, *gpus, **more):
+        """Boot an instance that has these GPUs."""
+        server = self.boot(self.create_flavor(1, 256, {
+            'pci_passthrough:alias': ','.join(
+                f'gpu8-{number}:1' for number in gpus)}), **more)
+        self.assertEqual({*gpus}, self.gpus(server))
+        return server
 
     def gpus(self, server):
         """The GPUs of an instance, which must be those of its allocation."""
@@ -169,14 +170,11 @@ class BootsTest(DeviceSetsNova):
     def test_the_eighth_device_is_not_given_to_a_pair_of_strangers(self):
         """Two free devices of different pairs have the right traits."""
         self.add_hosts('one')
-        by_gpu = {gpu: server for server in self.boot_many(
-            self.flavor(1), GPUS) for gpu in self.gpus(server)}
-        self.assertEqual(set(range(GPUS)), set(by_gpu))
-        self.delete(by_gpu[2])
-        self.delete(by_gpu[5])
+        self.take(0, 1, 4, 6, 7)
+        neighbour = self.take(3)
         self.boot(self.flavor(2), status='ERROR')
         self.assertIn('no set gpu2 of PCI devices is free', self.log.output)
-        self.delete(by_gpu[3])
+        self.delete(neighbour)
         self.assertEqual({2, 3}, self.get(2)[1])
 
     def test_periodic_several_instances_of_one_request(self):
@@ -268,7 +266,9 @@ class MovesTest(DeviceSetsNova):
                 'nova.virt.libvirt.driver.'
                 f'MIN_VFIO_PCI_VARIANT_{program}_VERSION', (1, 0, 0)))
         self.add_hosts('one', 'two')
-        self.take_first('one', 'two')
+        # The next two GPUs are in no set.
+        for host in ('one', 'two'):
+            self.take(0, host=host)
         self.server, _ = self.get(2, cells=1, host='one')
 
     def test_moves_that_would_take_any_devices_are_refused_and_no_others(
@@ -323,7 +323,9 @@ class PatchedMovesTest(DeviceSetsNova):
 
     def test_periodic_moves_keep_whole_sets(self):
         self.add_hosts('one', 'two')
-        self.take_first('one', 'two')
+        # The next two GPUs are in no set.
+        for host in ('one', 'two'):
+            self.take(0, host=host)
         server, _ = self.get(2, host='one')
         self.migrate(server)
         self.assert_set(2, self.gpus(self.confirm(server)))

@@ -25,7 +25,7 @@ from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-INSTANCES = 50
+INSTANCES = 25
 DEVICE_INSTANCES = 30
 
 POLICIES = (None, None, 'legacy', 'preferred', 'required', 'socket')
@@ -96,9 +96,9 @@ class MovesTestCase(soundness.ClaimingTestCase):
         for fault in (soundness.FEWER_DEVICES, soundness.CLAIM_FAILED):
             self.assertTrue(found[False, fault], fault)
 
-    def test_periodic_2_more_blocks_of_each(self):
+    def test_periodic_4_more_blocks_of_each(self):
         for life in move_claims.Life:
-            for block in (1, 2):
+            for block in range(1, 5):
                 self.roll(life, block)
 
     def test_periodic_20_000_moves_of_guests_with_devices(self):

@@ -11,9 +11,12 @@ from hpcvirt.model import cpuset
 from testing import libvirt
 from testing import machines
 from testing import nova
+from tests.functional import base
 
 
-class EmbeddedNovaTest(nova.EmbeddedNova):
+class EmbeddedNovaTest(base.OneNovaTestCase):
+    NOVA = nova.EmbeddedNova
+
     def topology_of(self, name):
         node = objects.ComputeNode.get_by_nodename(
             context.get_admin_context(), name)
@@ -42,13 +45,14 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
                               for pool in theirs.mempages])
 
     def inventory_of(self, name):
-        return self._get_provider_inventory(self.compute_rp_uuids[name])
+        return self.nova._get_provider_inventory(
+            self.nova.compute_rp_uuids[name])
 
     def test_uneven_cells_and_gaps_in_numbers_arrive_as_they_are(self):
         machine = machines.build(
             'odd', 4, [8, 8, 6, 3], threads=2, sockets=2, far_siblings=True,
             cpu_gap=3, pages={2048: 512, 1048576: 2}, housekeeping_cores=1)
-        self.add_machines(machine)
+        self.nova.add_machines(machine)
         self.assert_reported(machine)
 
     def test_a_cell_without_cpus_and_one_without_memory_arrive(self):
@@ -60,7 +64,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
         host = dataclasses.replace(machine.host, cells=tuple(cells))
         machine = dataclasses.replace(machine, host=host, settings=(
             dataclasses.replace(machine.settings, cpu_dedicated_set='0-11')))
-        self.add_machines(machine)
+        self.nova.add_machines(machine)
         self.assert_reported(machine)
 
     def test_hosts_of_one_process_keep_their_own_settings(self):
@@ -70,7 +74,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
             housekeeping_cores=1, reserved=['node:1,size:2048,count:16'])
         large = dataclasses.replace(large, settings=dataclasses.replace(
             large.settings, reserved_host_memory_mb=700))
-        self.add_machines(small, large)
+        self.nova.add_machines(small, large)
         self.assert_reported(small)
         self.assert_reported(large)
         self.assertEqual(
@@ -90,7 +94,7 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
 
     def test_virtual_functions_sit_on_the_cell_of_their_card(self):
         machine = machines.build('nic', 4, 2, vfs={1: 3, 3: 10})
-        self.add_machines(machine)
+        self.nova.add_machines(machine)
         devices = objects.PciDeviceList.get_by_compute_node(
             context.get_admin_context(), objects.ComputeNode.get_by_nodename(
                 context.get_admin_context(), 'nic').id)
@@ -117,12 +121,13 @@ class EmbeddedNovaTest(nova.EmbeddedNova):
 
     def test_periodic_the_ledger_finds_inconsistencies(self):
         machine = machines.build('host', pages={2048: 512}, vfs={1: 1})
-        self.add_machines(machine)
-        server = self.boot(self.create_flavor(2, 512, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}))
-        ledger = self.ledger('host')
+        self.nova.add_machines(machine)
+        server = self.nova.boot(self.nova.create_flavor(2, 512, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}),
+            host='host')
+        ledger = self.nova.ledger('host')
         self.assertEqual((), ledger.faults())
-        guest = self.guest(server)
+        guest = self.nova.guest(server)
         twice = dataclasses.replace(ledger, guests=(guest, guest, guest))
         self.assertEqual(
             [f'host: CPU {cpu} is pinned by {guest.name} and {guest.name}'

@@ -22,6 +22,7 @@ from testing import settings
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import hosts
+from tests.functional import base
 
 CLOUDS = """
 clouds:
@@ -79,10 +80,26 @@ class CloudOfNova(nova.EmbeddedNova):
             self.api.get_flavor(item['id']) for item in found)}
 
 
-class FlavorApplyTest(CloudOfNova):
+class ApplyNova(CloudOfNova):
     OPTIONS = (('pci', 'alias', [json.dumps({
         'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
         'device_type': 'type-VF'})]),)
+
+
+class ApplyTestCase(base.OneNovaTestCase):
+    NOVA = ApplyNova
+
+    def setUp(self):
+        super().setUp()
+        self.folder, self.api = self.nova.folder, self.nova.api
+        self.flavors, self.write = self.nova.flavors, self.nova.write
+        self.addCleanup(self.delete_flavors, self.flavors())
+
+    def delete_flavors(self, before):
+        """Delete those that were not there before."""
+        for name, flavor in self.flavors().items():
+            if name not in before:
+                self.api.delete_flavor(flavor['id'])
 
     def openstack(self, *words):
         """Run the command of OpenStackClient, as its shell does."""
@@ -112,6 +129,8 @@ class FlavorApplyTest(CloudOfNova):
         _, text = self.hpcvirt('apply', '--format', 'json', *words)
         return {step['name']: step for step in json.loads(text)['steps']}
 
+
+class FlavorApplyTest(ApplyTestCase):
     def test_flavors_are_created_once(self):
         path = self.write(hosts.build(cells=2, cores=16))
         before = self.flavors()
@@ -145,7 +164,8 @@ class FlavorApplyTest(CloudOfNova):
         _, text = self.hpcvirt('plan', former, '--format', 'json')
         names = sorted(each['name'] for each in json.loads(text)['flavors'])
         # No host takes it, but it is an instance with the flavor.
-        self.boot(earlier[names[0]]['id'], status='ERROR')
+        server = self.nova.boot(earlier[names[0]]['id'], status='ERROR')
+        self.addCleanup(self.nova.delete, server)
         before = self.flavors()
         status, text = self.hpcvirt('apply', now, '--prune')
         self.assertEqual((0, before), (status, self.flavors()))
@@ -176,8 +196,8 @@ class FlavorApplyTest(CloudOfNova):
         path = self.write(hosts.build(cells=2, cores=16))
         _, document = self.hpcvirt('plan', path, '--format', 'json')
         first, second, *_ = json.loads(document)['flavors']
-        self.create_flavor(1, 64, {'hw:cpu_policy': 'shared'},
-                           name=first['name'])
+        self.nova.create_flavor(1, 64, {'hw:cpu_policy': 'shared'},
+                                name=first['name'])
         self.assertEqual(1, self.hpcvirt('apply', path, '--apply')[0])
         mine = self.flavors()[second['name']]
         self.api.post_extra_spec(mine['id'], {'extra_specs': {
@@ -286,6 +306,8 @@ class FlavorApplyTest(CloudOfNova):
         self.assertIn('FAILED', text)
         self.assertEqual(before, set(self.flavors()))
 
+
+class BootTest(ApplyTestCase):
     def test_periodic_a_host_takes_what_the_plan_says_and_no_more(self):
         host = hosts.build(cells=2, cores=4, threads=2, mib=8192,
                            vfs={1: 3}, name='compute')
@@ -294,22 +316,22 @@ class FlavorApplyTest(CloudOfNova):
         words = (self.write(host), '--profile', str(profile))
         _, text = self.hpcvirt('plan', *words, '--format', 'json')
         plan = json.loads(text)
-        self.add_machines(machine(host, plan['host_config']['compute']))
+        self.nova.add_machines(machine(host, plan['host_config']['compute']))
         self.assertEqual(0, self.hpcvirt('apply', *words, '--apply')[0])
         flavors = self.flavors()
         counts = {}
         for flavor in plan['flavors']:
             counts[flavor['vcpus']] = flavor['per_host']['compute']
-            servers = self.boot_many(flavors[flavor['name']]['id'],
-                                     flavor['per_host']['compute'])
-            self.boot(flavors[flavor['name']]['id'], status='ERROR')
-            ledger = self.ledger('compute')
+            servers = self.nova.boot_many(flavors[flavor['name']]['id'],
+                                          flavor['per_host']['compute'])
+            self.nova.boot(flavors[flavor['name']]['id'], status='ERROR')
+            ledger = self.nova.ledger('compute')
             pinned = sum(len(guest.pinned) for guest in ledger.guests)
             self.assertEqual(
                 flavor['unused_pcpus']['compute'], len(host.cpus) - pinned)
-            self.assertEqual([], self.faults())
+            self.assertEqual([], self.nova.faults())
             for server in servers:
-                self.delete(server)
+                self.nova.delete(server)
         self.assertEqual({4: 3, 8: 2, 12: 1, 16: 1}, counts)
 
 

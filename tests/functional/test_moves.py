@@ -46,7 +46,7 @@ class MovesTest(lives.LivesNova):
         self.assert_sits(server, (0, 1), 4, 512)
         self.assert_sits(self.boot(flavor, host=source), (0, 1), 4, 512)
 
-    def test_resize_places_the_new_size_and_can_be_reverted(self):
+    def test_periodic_resize_places_the_new_size_and_can_be_reverted(self):
         server = self.boot(self.create_hpc_flavor(1, 2, 512))
         source = self.host_of(server)
         self.resize(server, self.create_hpc_flavor(2, 3, 1024))
@@ -62,7 +62,7 @@ class MovesTest(lives.LivesNova):
         self.resize(server, self.create_hpc_flavor(1, 5, 512), 'ACTIVE')
         self.assert_sits(server, (0,), 2, 512)
 
-    def test_live_migration_pins_anew(self):
+    def test_periodic_live_migration_pins_anew(self):
         first = self.boot(self.create_hpc_flavor(1, 2, 512))
         source = self.host_of(first)
         other = self.other(source)

@@ -76,7 +76,9 @@ class PolicySourcesTest(soundness.ClaimingTestCase):
     def test_the_filter_decides_as_the_claim_with_every_pair(self):
         found = collections.Counter()
         for threads in (1, 2):
-            for policies, case, spec in requests(a_case(threads)):
+            # Every other one, with another one for the other host.
+            for policies, case, spec in itertools.islice(
+                    requests(a_case(threads)), threads - 1, None, 2):
                 with self.subTest(policies, threads=threads):
                     claimed = soundness.Claims(case).claim(
                         {}, guest=spec.numa_topology.obj_clone())

@@ -118,7 +118,7 @@ class FarAndNear(base.HPCNova):
 class NearFirstTest(FarAndNear):
     OPTIONS = (('hpcvirt', 'far_device_cost', float('inf')),)
 
-    def test_preferred_devices_are_found_where_they_are_near(self):
+    def test_periodic_preferred_devices_are_found_where_they_are_near(self):
         self.assert_chosen('near')
 
 

@@ -122,16 +122,12 @@ input, the cloud or the host cannot be used.
         """Print the steps, and with --apply take them."""
         if args.pairs is None:
             args.pairs = plans.STUDY_PAIRS if args.native else _SAMPLES
-        # The client libraries take half a second to load.
         with extras.bench():
             from hpcvirt.acceptance import records
-            from hpcvirt.cloud import accepted_host
         records.check_host(args.host)
         request = _read(args)
         asked = request.asked
-        host = None if args.quick else accepted_host.find(
-            cloud_arguments.connect_quarantine(args), args.host,
-            [part.flavor for part in asked.parts], args.image, args.network)
+        host = None if args.quick else _find_host(args, asked)
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(
                 _steps(args, asked, host.left() if host else ())))
@@ -160,6 +156,17 @@ input, the cloud or the host cannot be used.
             {'junit': lambda: report.make_junit(found)})
 
 
+def _find_host(args: argparse.Namespace,
+               asked: 'acceptance.Acceptance') -> 'accepted_host.AcceptedHost':
+    """Find the host in the cloud."""
+    # The client libraries take half a second to load.
+    with extras.bench():
+        from hpcvirt.cloud import accepted_host
+    return accepted_host.find(
+        cloud_arguments.connect_quarantine(args), args.host,
+        [part.flavor for part in asked.parts], args.image, args.network)
+
+
 def _accept(args: argparse.Namespace,
             host: 'accepted_host.AcceptedHost | None',
             request: _Request) -> 'acceptance.Acceptance':
@@ -167,7 +174,6 @@ def _accept(args: argparse.Namespace,
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
     from hpcvirt.acceptance import records
-    from hpcvirt.cloud import benchmark_instances
     from hpcvirt.cmd.bench import progress
     where = args.gate or args.native
     wanted = request.wanted
@@ -183,6 +189,7 @@ def _accept(args: argparse.Namespace,
             wanted=of_gate, bounds=gate_bounds)
         if host is None:
             return gate.accept(request.asked)
+        from hpcvirt.cloud import benchmark_instances
         client = host
 
         def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:

@@ -106,7 +106,7 @@ class RunCase(unittest.TestCase):
         return json.loads(out)
 
     def killed_and_resumed(self, words, number):
-        """Kill a run after so many samples, run it again, to its end."""
+        """Kill a run of two pairs after so many samples, run it again."""
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -116,12 +116,11 @@ class RunCase(unittest.TestCase):
         process.wait()
         result = self.result(*words, status=1)
         samples = result['runs'][0]['samples']
-        self.assertEqual(list(range(12)),
+        self.assertEqual(list(range(6)),
                          [sample['position'] for sample in samples])
         self.assertEqual([sample.started_at for sample in kept],
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
-        self.assertEqual('FAIL', result['verdict']['result'])
 
     def runs(self):
         return len(self.trace.read_text().split())

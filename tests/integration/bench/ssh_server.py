@@ -36,8 +36,10 @@ SSHD = shutil.which('sshd', path=f'{os.environ["PATH"]}:/usr/sbin')
 #: Where sshd of root confines what it does before a login; it must exist.
 CONFINED = pathlib.Path('/run/sshd')
 
+#: The exchange of keys that OpenSSH prefers takes most of the time of a login.
 CONFIGURATION = """\
 HostKey {folder}/{host_key}
+KexAlgorithms curve25519-sha256
 AuthorizedKeysFile {folder}/id.pub
 AuthenticationMethods publickey
 StrictModes no

@@ -269,14 +269,22 @@ class ResumptionTest(AcceptanceCase):
         return before + whole[len(before) - is_lost:]
 
     def test_a_process_killed_at_any_step_is_continued(self):
-        for speed, result in ((1.0, Word.PASS), (0.5, Word.FAIL)):
+        self.assert_continued(2)
+
+    def test_periodic_of_any_result_it_is_continued_from_any_step(self):
+        self.assert_continued(1)
+
+    def assert_continued(self, step):
+        """Kill a process at every step-th step, by turns with the result."""
+        for first, speed, result in ((0, 1.0, Word.PASS),
+                                     (step - 1, 0.5, Word.FAIL)):
             self.begin()
             self.world.speed = speed
             self.ended(result)
             whole, steps = self.outcome(), len(self.world.actions)
             measured = self.world.measured
             self.assertGreater(steps, 20)
-            for killed_at in range(steps):
+            for killed_at in range(first, steps, step):
                 self.begin()
                 self.world.speed = speed
                 self.world.fails = (killed_at, accepted.KilledError())
@@ -288,11 +296,17 @@ class ResumptionTest(AcceptanceCase):
                 self.assertEqual(expected, self.world.measured, killed_at)
                 self.assertEqual(1, len(self.records().read()))
 
-    def test_an_outage_at_any_step_loses_nothing(self):
+    def test_an_outage_at_a_step_loses_nothing(self):
+        self.assert_nothing_is_lost(3)
+
+    def test_periodic_an_outage_at_any_step_loses_nothing(self):
+        self.assert_nothing_is_lost(1)
+
+    def assert_nothing_is_lost(self, step):
         self.ended(Word.PASS)
         whole, steps = self.outcome(), len(self.world.actions)
         measured = self.world.measured
-        for fails_at in range(steps):
+        for fails_at in range(0, steps, step):
             self.begin()
             self.world.fails = (fails_at, exception.Unreachable('no Nova'))
             try:

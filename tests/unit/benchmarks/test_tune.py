@@ -24,9 +24,8 @@ class TestWorlds(testtools.TestCase):
             self.assertEqual(0.0, world.best)
 
     def test_plans_fit_into_the_hours(self):
-        for name, hours, number in itertools.product(
-                tune.NOISE, (8, 24), range(1)):
-            dice = random.Random(number)
+        for name, hours in zip(tune.NOISE, itertools.cycle((8, 24))):
+            dice = random.Random(0)
             world = tune.make_world(dice, tune.NOISE[name])
             _, trials = tune.carry_out(world, tune.plan(world, hours), dice)
             self.assertLessEqual(trials * tune.TRIAL_MINUTES, hours * 60)

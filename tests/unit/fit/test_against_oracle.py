@@ -12,7 +12,7 @@ from hpcvirt.fit import reasons
 from tests import oracle
 from tests.builders import cases
 
-CASES = 5000
+CASES = 2000
 
 
 class OracleTest(unittest.TestCase):
@@ -51,6 +51,6 @@ class OracleTest(unittest.TestCase):
     def test_first_block_of_cases(self):
         self.roll(0)
 
-    def test_periodic_three_more_blocks_of_cases(self):
-        for block in range(1, 4):
+    def test_periodic_nine_more_blocks_of_cases(self):
+        for block in range(1, 10):
             self.roll(block)

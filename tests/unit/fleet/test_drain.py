@@ -85,13 +85,13 @@ class FewestTest(PlanTestCase):
         self.assertGreater(sum(others > 0 for _, others in found), 0)
 
     def test_hosts_and_groups_are_kept(self):
-        self.roll(2, 25, (2, 3, 4), 9, constrained=True)
+        self.roll(2, 12, (2, 3, 4), 9, constrained=True)
 
     def test_cold_migrations_are_the_last_resort(self):
-        self.roll(3, 25, (2, 3), 8, constrained=True, cold=True)
+        self.roll(3, 12, (2, 3), 8, constrained=True, cold=True)
 
     def test_several_hosts_are_emptied_at_once(self):
-        self.roll(4, 20, (3, 4), 9, drained=2)
+        self.roll(4, 10, (3, 4), 9, drained=2)
 
     def test_periodic_plans_for_six_hosts_are_the_best(self):
         for seed in range(20):

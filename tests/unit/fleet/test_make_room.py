@@ -128,24 +128,24 @@ class MakeRoomTest(PlanTestCase):
         return found
 
     def test_one_move_is_found_wherever_one_is_enough(self):
-        found = self.roll(11, 30, (2, 3, 6), 1, (
+        found = self.roll(11, 20, (2, 3, 6), 1, (
             {}, {'exclusive_cells': True}))
-        self.assertGreater(found.count(1), 12)
-        self.assertGreater(found.count(None), 12)
+        self.assertGreater(found.count(1), 6)
+        self.assertGreater(found.count(None), 6)
 
     def test_two_moves_are_found_wherever_two_are_enough(self):
-        found = self.roll(12, 45, (2, 3), 2, ({}, {'exclusive_cells': True}))
-        self.assertGreater(found.count(2), 3)
+        found = self.roll(12, 25, (2, 3), 2, ({}, {'exclusive_cells': True}))
+        self.assertGreater(found.count(2), 1)
 
     def test_hosts_and_groups_are_kept(self):
-        found = self.roll(13, 60, (2, 3, 4), 2, ({},), constrained=True)
-        self.assertGreater(found.count(1), 8)
-        self.assertGreater(found.count(2), 2)
+        found = self.roll(13, 30, (2, 3, 4), 2, ({},), constrained=True)
+        self.assertGreater(found.count(1), 3)
+        self.assertGreater(found.count(2), 0)
 
     def test_room_for_several_guests_is_found(self):
-        found = self.roll(39, 25, (2, 3, 4), 2, (
+        found = self.roll(39, 12, (2, 3, 4), 2, (
             {}, {'exclusive_cells': True}), constrained=True, counts=(2, 4))
-        self.assertGreater(found.count(1), 2)
+        self.assertGreater(found.count(1), 0)
 
     def test_periodic_plans_for_six_hosts_are_the_fewest(self):
         for seed in range(30):
@@ -154,9 +154,9 @@ class MakeRoomTest(PlanTestCase):
                       constrained=seed % 2 > 0, cold=seed % 4 > 1)
 
     def test_cold_migrations_are_the_last_resort(self):
-        found = self.roll(33, 50, (2, 3), 2, ({},), constrained=True,
+        found = self.roll(33, 25, (2, 3), 2, ({},), constrained=True,
                           cold=True)
-        self.assertGreater(found.count(1), 3)
+        self.assertGreater(found.count(1), 1)
 
     def test_devices_move_with_their_instance(self):
         """A VF is free again where it was, and taken where it is."""

@@ -4,7 +4,7 @@
 
 Real files of every source are changed at random, with fixed seeds, byte by
 byte and element by element. Set HPCVIRT_FUZZ to a factor for more cases.
-The periodic test has five times as many.
+The periodic test has ten times as many.
 """
 
 import copy
@@ -27,7 +27,7 @@ from tests.builders import sysfs_files
 from tests.builders import wired
 from tests.builders import writers
 
-FACTOR = float(os.environ.get('HPCVIRT_FUZZ', '1'))
+FACTOR = float(os.environ.get('HPCVIRT_FUZZ', '0.5'))
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
 SYNTHETIC = sysfs_files.MACHINES / 'synthetic-2x2'
 INSPECTED = sysfs_files.HOSTS / 'intel-2s-smt.ironic.json'
@@ -112,8 +112,8 @@ class HostileInputTest(unittest.TestCase):
                 self.judge_bytes(
                     ElementTree.tostring(root, encoding='utf-8'),
                     f'{path.name}, seed {seed}')
-        self.assertGreater(self.refused, 50)
-        self.assertGreater(self.sound, 50)
+        self.assertGreater(self.refused, 20)
+        self.assertGreater(self.sound, 20)
 
     def test_changed_values(self) -> None:
         for real in (*(json.loads(path.read_text()) for path in (
@@ -126,7 +126,7 @@ class HostileInputTest(unittest.TestCase):
                 for _ in range(dice.choice((1, 1, 2))):
                     _change_value(dice, plain)
                 self.judge_bytes(json.dumps(plain).encode(), f'seed {seed}')
-        self.assertGreater(self.refused, 200)
+        self.assertGreater(self.refused, 100)
 
     def test_changed_sysfs(self) -> None:
         emulated = sysfs_files.captured('emulated-intel-2x2x2')
@@ -154,11 +154,11 @@ class HostileInputTest(unittest.TestCase):
             root = self.scratch / f'{seed}'
             sysfs_files.lay_out(files, root)
             self.judge(root, f'seed {seed}')
-        self.assertGreater(self.refused, 10)
-        self.assertGreater(self.sound, 5)
+        self.assertGreater(self.refused, 5)
+        self.assertGreater(self.sound, 2)
 
     def test_periodic_more_changes_of_each(self) -> None:
-        self.factor = 5 * FACTOR
+        self.factor = 10 * FACTOR
         for test in (self.test_changed_bytes, self.test_truncated_files,
                      self.test_changed_elements, self.test_changed_values,
                      self.test_changed_sysfs):

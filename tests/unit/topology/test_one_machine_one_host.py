@@ -14,7 +14,7 @@ from tests.builders import sysfs_files
 from tests.builders import writers
 
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
-INVENTED = range(40)
+INVENTED = range(20)
 
 
 def without_vfs(host: host_model.Host) -> tuple[host_model.Device, ...]:

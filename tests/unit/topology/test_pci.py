@@ -128,12 +128,12 @@ class CheckWiringTest(unittest.TestCase):
 
     def test_many_bridges_take_no_time(self) -> None:
         begin = time.monotonic()
-        names = [f'{number:08x}:00:00.0' for number in range(100_000)]
+        names = [f'{number:08x}:00:00.0' for number in range(30_000)]
         bridges = tuple(wiring.Bridge(name, names[number - 1]
                                       if number % 30 else None)
                         for number, name in enumerate(names))
         check(wiring.Wiring(bridges))
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.monotonic() - begin, 10)
 
 
 class IsListedTest(unittest.TestCase):

@@ -294,7 +294,7 @@ class TuningTest(testtools.TestCase):
 
     def test_a_killed_process_is_continued_or_given_up(self):
         # At some steps of each kind, by turns.
-        self.assert_continued_or_given_up(7)
+        self.assert_continued_or_given_up(13)
 
     def test_periodic_a_process_killed_at_any_step_is_continued(self):
         self.assert_continued_or_given_up(1)

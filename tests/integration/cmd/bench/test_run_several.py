@@ -97,8 +97,10 @@ class InStepTest(run_case.RunCase):
         return spells
 
     def test_rates_add_up_in_both_arms(self):
+        """Jobs of a sample run at once, and samples in turn."""
         one = self.result(*super().words(pairs=1), status=1)
-        two = self.result(*self.words(pairs=1), status=1)
+        self.trace.unlink()
+        two = self.result(*self.words(seconds=1.5, pairs=1), status=1)
 
         def rates(result):
             return sorted(
@@ -109,6 +111,7 @@ class InStepTest(run_case.RunCase):
             self.assertAlmostEqual(2 * alone, added, delta=0.02)
         self.assertEqual('2x' + str(len(os.sched_getaffinity(0))),
                          two['runs'][0]['shape'])
+        self.check_spells()
 
     def test_periodic_times_are_those_of_the_slowest(self):
         result = self.result(*self.words(pairs=1), status=1)
@@ -119,8 +122,7 @@ class InStepTest(run_case.RunCase):
             [sample['outcome']['metrics']['time_s']['value']
              for sample in single['runs'][0]['samples']], times)
 
-    def test_jobs_of_a_sample_run_at_once_and_samples_in_turn(self):
-        self.result(*self.words(seconds=2.0, pairs=1), status=1)
+    def check_spells(self):
         spells = self.spells()
         self.assertEqual(4, len(spells))
         ends = 0.0
@@ -169,7 +171,7 @@ class InStepTest(run_case.RunCase):
         self.assertNotIn('127.0.0.1-1', reason)
 
     def test_periodic_a_killed_run_is_continued(self):
-        words = self.words(seconds=0.5)
+        words = self.words(seconds=0.5, pairs=2)
         self.killed_and_resumed(words, 3)
         # No job ran without its fellow.
         self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
@@ -378,14 +380,18 @@ class PairTest(run_case.RunCase):
         for fails, status, *lines in (
                 ('client', '1, of the server: 137', "Couldn't connect"),
                 ('server', 'none, of the server: 1',
-                 'IB device mlx5_0 not found'),
-                ('transfer', '0, of the server: 1',
-                 'Completion with error at server')):
+                 'IB device mlx5_0 not found')):
             self.write_bw(fails)
             with self.subTest(fails):
                 reason = self.sample(status=1)['outcome']['reason']
                 for text in (f'exit status of the client: {status}', *lines):
                     self.assertIn(text, reason)
+
+    def test_periodic_a_server_that_fails_last_is_one_of_the_sample(self):
+        self.write_bw('transfer')
+        reason = self.sample(status=1)['outcome']['reason']
+        self.assertIn('client: 0, of the server: 1', reason)
+        self.assertIn('Completion with error at server', reason)
 
     def test_periodic_a_server_that_stays_is_ended(self):
         self.write_bw('end')

@@ -22,9 +22,9 @@ class StopTest(run_case.RunCase):
         self.slow = self.scratch / 'slow'
         self.data = ('--data', str(self.scratch / 'data'))
 
-    def started(self, **more):
+    def started(self):
         """Start a run; its samples take long as soon as there is a file."""
-        words = self.words(**more)
+        words = self.words(pairs=2)
         program = self.source / 'program.sh'
         first, rest = program.read_text().split('\n', 1)
         program.write_text(
@@ -68,7 +68,7 @@ class StopTest(run_case.RunCase):
         kept = self.samples()
         self.assertEqual(
             (name, f'process {process.pid} on {os.uname().nodename}',
-             len(kept), 12, ['local', self.server.url]),
+             len(kept), 6, ['local', self.server.url]),
             (run['id'], run['state'], run['samples'],
              run['planned_samples'], run['targets']))
         self.assertGreater(run['remaining_s'], 0)
@@ -88,7 +88,7 @@ class StopTest(run_case.RunCase):
         (run,) = self.listed()
         self.assertEqual('interrupted', run['state'])
         self.assertRegex(self.run_(*LIST, *self.data)[1],
-                         f'{name} .*interrupted .* {len(kept)} of 12 .*left')
+                         f'{name} .*interrupted .* {len(kept)} of 6 .*left')
         # It is continued as if nothing had happened.
         self.slow.unlink()
         result = self.result(*words, status=1)
@@ -96,7 +96,7 @@ class StopTest(run_case.RunCase):
         self.assertEqual([sample.started_at for sample in kept],
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
-        self.assertEqual(12, len(samples))
+        self.assertEqual(6, len(samples))
         self.assertIn('No run is in', self.run_(*LIST, *self.data)[1])
         status, _, err = self.run_(*STOP, name, *self.data)
         self.assertEqual(2, status)

@@ -52,7 +52,7 @@ class RunStudyTest(run_case.RunCase):
             'bench', 'run', '--study', 'S1/small-on', '--where',
             self.server.url, '--host-key', 'accept-new', '--native', 'local',
             '--native-cpus', '0', '--no-verdict',
-            '--pairs', '5', '--data', str(self.scratch / 'data'), *words)
+            '--pairs', '1', '--data', str(self.scratch / 'data'), *words)
 
     def compare(self, *words):
         status, out, err = self.run_(
@@ -64,8 +64,8 @@ class RunStudyTest(run_case.RunCase):
     def test_measured_figures_are_shown_next_to_published_ones(self):
         # The stored outputs are of one rank and N=1000.
         status, out, err = self.measure(
-            '--set', 'N=1000', '--set', 'NB=80', '--set', 'ranks=1', '--set',
-            'P=1', '--set', 'Q=1', '--format', 'json')
+            '--pairs', '5', '--set', 'N=1000', '--set', 'NB=80', '--set',
+            'ranks=1', '--set', 'P=1', '--set', 'Q=1', '--format', 'json')
         self.assertEqual(1, status, err)
         run, = json.loads(out)['runs']
         self.assertEqual(('S1', 'small-on', 'hpcc', 'mpi'), (
@@ -103,7 +103,7 @@ class RunStudyTest(run_case.RunCase):
         self.assertIn('37.04', text)
 
     def test_sizes_come_from_the_case_and_from_the_rule(self):
-        self.measure('--pairs', '1')
+        self.measure()
         commands = self.trace.read_text().splitlines()
         cpus = len(os.sched_getaffinity(0))
         self.assertTrue(commands)
@@ -114,8 +114,8 @@ class RunStudyTest(run_case.RunCase):
         self.assertEqual('100', parameters['NB'])
 
     def test_periodic_another_case_is_another_plan(self):
-        self.measure('--pairs', '1')
-        self.measure('--pairs', '1', '--study', 'S1/small-off')
+        self.measure()
+        self.measure('--study', 'S1/small-off')
         self.assertEqual(['small-on', 'small-off'], [
             self.store().result(entry.id).runs[0].case
             for entry in self.store().entries()])

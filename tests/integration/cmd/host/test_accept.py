@@ -79,7 +79,7 @@ class EndTest(testtools.TestCase):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         found = waiting.poll(self.list_running, lambda pids: len(pids) > 2,
-                             END_S, 0.05)
+                             END_S, 0.2)
         self.assertGreater(len(found), 2)
         return process
 
@@ -95,45 +95,55 @@ class EndTest(testtools.TestCase):
                 found.append(process.name)
         return found
 
-    def targets(self):
-        yield 'local'
-        with ssh_server.running() as server:
-            yield server.url
+    def assert_signal_leaves_nothing(self, target, *numbers):
+        """Send signals to an acceptance that measures."""
+        process = self.run_until_it_measures(target)
+        for number in numbers:
+            process.send_signal(number)
+        err = process.communicate(timeout=END_S)[1]
+        self.assertEqual(130, process.returncode, err)
+        self.assertIn('the same command continues', err)
+        self.assertEqual([], self.list_running())
+        self.assertEqual([], list(self.state.glob('hpcvirt/run-*')))
 
     def test_a_signal_leaves_nothing(self):
-        for target in self.targets():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                process = self.run_until_it_measures(target)
-                process.send_signal(number)
-                if number == signal.SIGTERM:
-                    # As timeout(1) does.
-                    process.send_signal(number)
-                err = process.communicate(timeout=END_S)[1]
-                self.assertEqual(130, process.returncode, err)
-                self.assertIn('the same command continues', err)
-                self.assertEqual([], self.list_running())
-                self.assertEqual([], list(self.state.glob('hpcvirt/run-*')))
+        # As timeout(1) does.
+        self.assert_signal_leaves_nothing('local', signal.SIGTERM,
+                                          signal.SIGTERM)
+        with ssh_server.running() as server:
+            self.assert_signal_leaves_nothing(server.url, signal.SIGINT)
+
+    def test_periodic_so_does_the_other_signal(self):
+        self.assert_signal_leaves_nothing('local', signal.SIGINT)
+        with ssh_server.running() as server:
+            self.assert_signal_leaves_nothing(server.url, signal.SIGTERM,
+                                              signal.SIGTERM)
 
     def test_the_next_acceptance_ends_what_a_killed_one_left(self):
-        for target in self.targets():
-            process = self.run_until_it_measures(target)
-            left = self.list_running()
-            process.kill()
-            process.wait()
-            # Another benchmark does not continue it.
-            words = self.words(target, 'other')
-            other = self.scratch / 'other'
-            lines = ['#!/bin/sh']
-            lines += [f'[ ! -e /proc/{pid}/cwd ] || exit 3' for pid in left]
-            lines += ['echo "rate: 1000.$(pwd | cksum | cut -c 1-3)"', '']
-            other.write_text('\n'.join(lines))
-            with fixtures.MonkeyPatch(
-                    'hpcvirt.acceptance.hardware.count_guests', lambda _: 0):
-                status, out, err = commands.run(*words)
-            self.assertEqual(1, status, err)
-            self.assertIn('peer hosts are known', json.loads(out)['reason'])
-            self.assertEqual([], self.list_running())
-            self.slow.unlink()
+        with ssh_server.running() as server:
+            self.assert_the_next_ends_it(server.url)
+
+    def test_periodic_it_does_so_on_this_machine(self):
+        self.assert_the_next_ends_it('local')
+
+    def assert_the_next_ends_it(self, target):
+        process = self.run_until_it_measures(target)
+        left = self.list_running()
+        process.kill()
+        process.wait()
+        # Another benchmark does not continue it.
+        words = self.words(target, 'other')
+        other = self.scratch / 'other'
+        lines = ['#!/bin/sh']
+        lines += [f'[ ! -e /proc/{pid}/cwd ] || exit 3' for pid in left]
+        lines += ['echo "rate: 1000.$(pwd | cksum | cut -c 1-3)"', '']
+        other.write_text('\n'.join(lines))
+        with fixtures.MonkeyPatch(
+                'hpcvirt.acceptance.hardware.count_guests', lambda _: 0):
+            status, out, err = commands.run(*words)
+        self.assertEqual(1, status, err)
+        self.assertIn('peer hosts are known', json.loads(out)['reason'])
+        self.assertEqual([], self.list_running())
 
 
 class QuickTest(testtools.TestCase):

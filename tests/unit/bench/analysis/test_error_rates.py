@@ -121,13 +121,13 @@ class TestErrorRates(testtools.TestCase):
         # The fallacy that the interval avoids: with five pairs at CV 10 % a
         # loss of 15 % is mostly "not significant".
         missed = 0
-        for number in range(300):
+        for number in range(FEW_TIMES):
             figure, = simulated(number, 5, 0.10, 0.85).judgements
             reach = (reference.t.ppf(0.975, 4) / reference.t.ppf(0.95, 4)
                      * math.log(figure.interval.high / figure.interval.ratio))
             missed += math.log(figure.interval.ratio) + reach > 0
-        self.assertGreater(missed / 300, 0.4)
-        self.assertLess(words(5, 0.10, 0.85, times=300)[Word.PASS], 0.03)
+        self.assertGreater(missed / FEW_TIMES, 0.4)
+        self.assertLess(words(5, 0.10, 0.85, FEW_TIMES)[Word.PASS], 0.03)
 
 
 class TestDocumentedRates(testtools.TestCase):
@@ -187,7 +187,7 @@ class TestDocumentedRates(testtools.TestCase):
         # Student's t was wrong in half of all cases here.
         for pairs in (5, 7):
             found, *_ = simulation.rates(
-                '23 figures, guest with two levels', pairs, 10)
+                '23 figures, guest with two levels', pairs, 5)
             self.assertEqual((0.0, 0.0),
                              (found[Word.PASS], found[Word.FAIL]))
 
@@ -220,5 +220,5 @@ class TestDocumentedRates(testtools.TestCase):
                 power(pairs, cv, ratio, 0.95) - 0.10)
 
     def test_long_tails_do_not_keep_an_equal_guest_from_passing(self):
-        _, equal, _ = simulation.rates('5 % of runs 3 times slower', 30, 100)
+        _, equal, _ = simulation.rates('5 % of runs 3 times slower', 30, 50)
         self.assertGreater(equal[Word.PASS], 0.6)

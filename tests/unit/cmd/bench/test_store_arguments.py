@@ -151,7 +151,7 @@ class DamagedStoreTest(unittest.TestCase):
         self.assertGreater(said, cases // 4)
 
     def test_damage_is_named_and_the_rest_is_read(self):
-        self.check(120)
+        self.check(60)
 
     def test_periodic_much_damage_is_named_and_the_rest_is_read(self):
         self.check(10_000)
