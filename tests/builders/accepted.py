@@ -274,14 +274,14 @@ class HostPlace(places.Machine):
         self.guests = b''
 
     def run(self, argv, stdin=b'', *limits):
-        if 'proc/uptime' in argv[-1]:
+        if 'proc/uptime' in argv:
             self._world.pass_minute()
-            return executor.Completed(0, ''.join(
-                f'{name}={text}\n' for name, text
-                in self._world.files.items()).encode(), b'')
-        if 'qemu' in argv[-1]:
-            return executor.Completed(0, b'/proc/7/comm\n' * len(
-                self._world.instances), b'')
+            return executor.Completed(
+                0, places.print_files(self._world.files), b'')
+        if 'proc/[0-9]*/comm' in argv:
+            return executor.Completed(0, places.print_files({
+                f'proc/{number}/comm': 'qemu-system-x86'
+                for number in range(len(self._world.instances))}), b'')
         return super().run(argv, stdin, *limits)
 
 
