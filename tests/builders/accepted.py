@@ -8,6 +8,7 @@ import functools
 import os
 
 from hpcvirt import exception
+from hpcvirt import saved_document
 from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import host_acceptance
 from hpcvirt.acceptance import records
@@ -42,7 +43,7 @@ FILES = {
     f'{_CARD}/max_link_width': '16'}
 WIDTH = f'{_CARD}/current_link_width'
 
-write_record = records.write_record
+save = saved_document.save
 
 
 class KilledError(BaseException):
@@ -146,7 +147,7 @@ class World:
 
     def write(self, path, found):
         self.act('write')
-        write_record(path, found)
+        save(path, found)
 
     def hold(self, reason, since):
         self.act('hold')

@@ -14,13 +14,13 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt import saved_document
 from hpcvirt import words
 from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
-from hpcvirt.bench.results import location
 from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -219,7 +219,8 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
         case_plan.make_user_data(chosen.case))
     key_file = os.path.join(args.data, f'{name}.key')
     with (contextlib.closing(store_arguments.open_store(args)) as store,
-          location.measure(args.data, name)):
+          saved_document.lock(os.path.join(args.data, name),
+                                f'the case {name} is being measured')):
         with measurement.start(instances.start, instances.clear, key_file,
                                output.complain) as ids:
             entry = measurement.measure(
