@@ -368,6 +368,13 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(['0', '4', '1', '5', '2', '6', '3', '7'],
                          self.dealt('0-7', 8))
 
+    def test_cpus_that_are_off_or_only_possible_are_not_used(self):
+        self.machine([[[0, 1], [2, 3]]])
+        for cpu in (1, 2, 3):
+            (self.scratch / f'sys/devices/system/cpu/cpu{cpu}/online'
+             ).write_text('0\n' if cpu == 3 else '1\n')
+        self.assertEqual(['0,1', '2', '0,1'], self.dealt('0-127', 3))
+
     def test_only_cpus_of_the_guest_are_used(self):
         self.machine([[[0], [2], [4], [6]], [[1], [3], [5], [7]]])
         self.assertEqual(['4', '5', '6', '7'], self.dealt('4-7', 4))
