@@ -13,6 +13,7 @@ from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import host_acceptance
 from hpcvirt.acceptance import records
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import run_request
@@ -275,11 +276,12 @@ class HostPlace(places.Machine):
         self.guests = b''
 
     def run(self, argv, stdin=b'', *limits):
-        if 'proc/uptime' in argv:
+        files = argv[4] if machine_facts.READ in argv else ''
+        if files.startswith('proc/uptime'):
             self._world.pass_minute()
             return executor.Completed(
                 0, places.print_files(self._world.files), b'')
-        if 'proc/[0-9]*/comm' in argv:
+        if files == 'proc/[0-9]*/comm':
             return executor.Completed(0, places.print_files({
                 f'proc/{number}/comm': 'qemu-system-x86'
                 for number in range(len(self._world.instances))}), b'')

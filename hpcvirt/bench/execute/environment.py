@@ -164,7 +164,7 @@ def load(place: executor.Executor) -> Mapping[str, str]:
 def _read_files(place: executor.Executor,
                 states: Sequence[str]) -> machine_facts.MachineFacts:
     return machine_facts.read(
-        place, _CPUINFO, *_FILES.values(), *(
+        place, f'{_CPUINFO}:^', *_FILES.values(), *(
             pattern for _, pattern in _FILES_OF_MEMBERS), *_OF_LOAD,
         states=states)
 

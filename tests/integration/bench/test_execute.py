@@ -156,10 +156,11 @@ class MachineFactsTest(unittest.TestCase):
 
     def test_files_are_as_they_are_on_this_machine(self):
         found = machine_facts.read(
-            local.LocalExecutor(), 'proc/[s]elf/status', 'proc/cpuinfo',
+            local.LocalExecutor(), 'proc/[s]elf/status', 'proc/cpuinfo:^',
             'proc/stat:^cpu', 'proc/no-such-file', 'proc/no-such:^x',
-            'proc/sys/kernel/*name')
-        self.assertEqual('sh', found.row('proc/self/status', 'Name'))
+            'proc/sys/kernel/*name',
+            'sys/class/net/*/speed', machine_facts.SIBLINGS)
+        self.assertEqual('grep', found.row('proc/self/status', 'Name'))
         self.assertEqual(os.uname().nodename,
                          found.text('proc/sys/kernel/hostname'))
         self.assertEqual(os.cpu_count() + 1, len(found.lines('proc/stat')))
@@ -168,8 +169,26 @@ class MachineFactsTest(unittest.TestCase):
         self.assertEqual([], [line for line in found.lines('proc/cpuinfo')
                               if not line])
         self.assertIn('stat', found.names('proc'))
+        # The loopback has no speed: it cannot be read.
+        self.assertEqual(os.cpu_count(),
+                         len(list(found.find(machine_facts.SIBLINGS))))
         self.assertEqual([('proc/sys/kernel/hostname', os.uname().nodename)],
                          list(found.find('proc/sys/*/hostname')))
+
+    def test_colons_of_addresses_and_of_values_are_kept(self):
+        root = folders.make(self)
+        files = {'sys/bus/pci/devices/0000:17:00.0/class': '0x0200:00',
+                 'sys/bus/pci/devices/10000:e1:00.0/a_b': 'x: y=z: 1',
+                 'proc/cmdline': 'root=/dev/0000:17:00.0/x a:b',
+                 'proc/empty': ''}
+        for name, content in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(f'{content}\n')
+        with mock.patch.object(machine_facts, 'READ', machine_facts.READ
+                               .replace('cd /', f"cd '{root}'")):
+            found = machine_facts.read(
+                local.LocalExecutor(), 'sys/bus/pci/devices/*/*', 'proc/*')
+        self.assertEqual(files, {name: found.text(name) for name in found})
 
     def test_the_size_of_an_answer_has_a_limit(self):
         with self.assertRaisesRegex(

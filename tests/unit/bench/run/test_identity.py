@@ -25,14 +25,14 @@ SERVER = {'server.id': '71f0', 'server.host_cpus': '0-3',
 
 
 class Machine(places.Machine):
-    """A machine with some files."""
+    """A machine with some files; its size is that of any other."""
 
     def __init__(self, name, files):
         super().__init__(name, 4)
         self._files = files
 
     def run(self, argv, stdin=b'', *limits):
-        if machine_facts.READ in argv:
+        if 'proc/cpuinfo:^' in argv:
             return executor.Completed(0, places.print_files(self._files), b'')
         return super().run(argv, stdin, *limits)
 
