@@ -118,7 +118,7 @@ def find_process(path: str) -> Process | None:
     try:
         handle = os.open(f'{os.path.realpath(path)}.lock',
                          os.O_RDONLY | _FLAGS)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in the path
         return None
     with os.fdopen(handle, 'rb') as stream:
         try:
