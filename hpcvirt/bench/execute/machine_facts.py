@@ -3,9 +3,9 @@
 """Read facts of a machine: what it prints as lines of a name and a value.
 
 Most facts are files of the kernel, which one shell script prints; what they
-mean is decided here and not on the machine. The script needs a POSIX shell,
-/proc and /sys, and leaves out what the machine does not have. Other facts come
-from scripts that print the same lines.
+mean is decided here and not on the machine. The script needs /proc, /sys, and
+a shell with grep, sed and ls of GNU or busybox; it leaves out what the machine
+does not have. Other facts come from scripts that print the same lines.
 """
 
 import re
