@@ -2,7 +2,6 @@
 
 """Watch the hardware of a host while benchmarks load it.
 
-A shell script reads the files of the kernel, so that the host needs no Python.
 Clocks and links must be above the limits of ``hpcvirt host watch``, and error
 counters must not grow. What a host does not report is named, and nothing
 follows from it.
@@ -21,6 +20,7 @@ from hpcvirt import words
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
 from hpcvirt.health.signature import Quantity
@@ -30,31 +30,27 @@ from hpcvirt.topology import hardware_state
 #: Seconds between two looks.
 LOOK_S = 15.0
 
-#: Prints the lines of files, each after the name of its file and "=".
-_READ = """
-cd /
-pci=sys/bus/pci/devices cpu=sys/devices/system/cpu
-mc=sys/devices/system/edac/mc net=sys/class/net ib=sys/class/infiniband
-for file in proc/uptime $pci/*/class $pci/*/secondary_bus_number \\
-  $pci/*/*_link_speed $pci/*/*_link_width $pci/*/aer_dev_* \\
-  sys/block/*/device/ioerr_cnt $mc/mc*/[cu]e_count $mc/mc*/*/size \\
-  $ib/*/ports/*/rate $ib/*/ports/*/counters/link_downed \\
-  $ib/*/ports/*/counters/port_rcv_errors \\
-  $ib/*/ports/*/counters/symbol_error \\
-  $net/*/device/net/*/speed $net/*/device/net/*/carrier_changes \\
-  $net/*/device/net/*/statistics/[rt]x_errors \\
-  $cpu/cpu*/acpi_cppc/nominal_freq $cpu/cpu*/cpufreq/base_frequency \\
-  $cpu/cpu*/cpufreq/scaling_cur_freq $cpu/cpu*/thermal_throttle/*_time_ms \\
-  $cpu/cpu*/topology/thread_siblings_list; do
-  [ -f "$file" ] && [ -r "$file" ] || continue
-  while IFS= read -r line || [ -n "$line" ]; do
-    printf '%s=%s\\n' "$file" "$line"
-  done < "$file" 2>/dev/null
-done
-sed -n 's|^cpu|proc/stat=cpu|p' proc/stat
-sed -n 's|^ *MCE:|proc/interrupts/MCE=|p' proc/interrupts
-"""
-_GUESTS = 'grep -lsE "^(qemu|cloud-hyper)" /proc/[0-9]*/comm || :'
+_PCI = 'sys/bus/pci/devices'
+_CPU = 'sys/devices/system/cpu'
+_EDAC = 'sys/devices/system/edac/mc'
+_NET = 'sys/class/net/*/device/net'
+_IB = 'sys/class/infiniband/*/ports/*'
+#: The files that are watched.
+_FILES = (
+    'proc/uptime', f'{_PCI}/*/class', f'{_PCI}/*/secondary_bus_number',
+    f'{_PCI}/*/*_link_speed', f'{_PCI}/*/*_link_width',
+    f'{_PCI}/*/aer_dev_*', 'sys/block/*/device/ioerr_cnt',
+    f'{_EDAC}/mc*/[cu]e_count', f'{_EDAC}/mc*/*/size', f'{_IB}/rate',
+    f'{_IB}/counters/link_downed', f'{_IB}/counters/port_rcv_errors',
+    f'{_IB}/counters/symbol_error', f'{_NET}/*/speed',
+    f'{_NET}/*/carrier_changes', f'{_NET}/*/statistics/[rt]x_errors',
+    f'{_CPU}/cpu*/acpi_cppc/nominal_freq',
+    f'{_CPU}/cpu*/cpufreq/base_frequency',
+    f'{_CPU}/cpu*/cpufreq/scaling_cur_freq',
+    f'{_CPU}/cpu*/thermal_throttle/*_time_ms', machine_facts.SIBLINGS,
+    'proc/stat:^cpu', 'proc/interrupts:^ *MCE:')
+_NAMES = 'proc/[0-9]*/comm'
+_GUESTS = ('qemu', 'cloud-hyper')
 
 #: What may be low by less than the limit of its sign: the name of its check,
 #: and what it is compared with.
@@ -68,7 +64,7 @@ _COUNTERS = {
         'core_throttle_total_time_ms', 'package_throttle_total_time_ms')),
     'corrected memory errors': (_FEW, ('ce_count',)),
     'uncorrected memory errors': (0, ('ue_count',)),
-    'machine checks': (0, ('MCE',)),
+    'machine checks': (0, ('interrupts',)),
     'uncorrected PCIe errors': (0, ('aer_dev_fatal', 'aer_dev_nonfatal')),
     'corrected PCIe errors and replays': (_FEW, ('aer_dev_correctable',)),
     'disk errors': (_FEW, ('ioerr_cnt',)),
@@ -79,14 +75,13 @@ _COUNTERS = {
 _PARTS = {'memory modules in MiB': 'size', 'network links in Mb/s': 'speed',
           'InfiniBand ports': 'rate'}
 
-_READ_DMI = """
-cd /sys/class/dmi/id && grep -s '' sys_vendor product_name product_serial \\
-  bios_version bios_date board_name | sed s/:/=/
-"""
-#: Fact to its file of DMI, or to its name in the environment of a sample.
-_FACTS = {'vendor': 'sys_vendor', 'product': 'product_name',
+_DMI = 'sys/class/dmi/id'
+#: Fact to its file of DMI.
+_OF_FIRMWARE = {'vendor': 'sys_vendor', 'product': 'product_name',
           'serial number': 'product_serial', 'firmware': 'bios_version',
-          'firmware date': 'bios_date', 'board': 'board_name',
+          'firmware date': 'bios_date', 'board': 'board_name'}
+#: Fact to its name in the environment of a sample.
+_OF_ENVIRONMENT = {
           'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
           'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
           'kernel command line': 'kernel.cmdline'}
@@ -97,7 +92,8 @@ def count_guests(place: executor.Executor) -> int:
 
     :raises Unreachable: if the machine does not answer
     """
-    return len(place.run(['sh', '-c', _GUESTS]).stdout.split())
+    found = machine_facts.read(place, _NAMES)
+    return sum(found.line(name).startswith(_GUESTS) for name in found)
 
 
 class HardwareWatch(sampler.HostSampler):
@@ -116,22 +112,14 @@ class HardwareWatch(sampler.HostSampler):
 
     def take(self) -> signature.HostSample:
         """Read the files, and take a sample of them."""
-        printed = self._place.run(['sh', '-c', _READ]).stdout
-        lines: dict[str, list[str]] = {}
-        for line in printed.decode('utf-8', 'replace').splitlines():
-            name, _, text = line.partition('=')
-            lines.setdefault(name, []).append(text)
-        self._files = {name: '\n'.join(each).strip()
-                       for name, each in lines.items()}
+        self._files = machine_facts.read(self._place, *_FILES)
         return super().take()
 
     def _text(self, name: str) -> str:
-        return self._files.get(name, '')
+        return self._files.text(name)
 
     def _names(self, name: str) -> list[str]:
-        return sorted({
-            path.removeprefix(f'{name}/').partition('/')[0]
-            for path in self._files if path.startswith(f'{name}/')})
+        return self._files.names(name)
 
     def glance(self) -> None:
         """Look now and then; a machine that is busy need not answer."""
@@ -163,15 +151,20 @@ class HardwareWatch(sampler.HostSampler):
 
         :raises Unreachable: if it does not answer
         """
-        facts = environment.facts(self._place) | environment.parse(
-            self._place.run(['sh', '-c', _READ_DMI]).stdout)
+        firmware = machine_facts.read(self._place, *(
+            f'{_DMI}/{name}' for name in _OF_FIRMWARE.values()))
+        facts = environment.facts(self._place)
+        found = {
+            **{name: firmware.line(f'{_DMI}/{file}')
+               for name, file in _OF_FIRMWARE.items()},
+            **{name: facts.get(key, '')
+               for name, key in _OF_ENVIRONMENT.items()}}
         kinds = {kind: [text for _, text in self._find(last)]
                  for kind, last in _PARTS.items()}
         kinds['PCIe links'] = [
             f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'
             for link in hardware_state.read_links(self._text, self._names)]
-        return {name: facts[key] for name, key in _FACTS.items()
-                if facts.get(key)} | {
+        return {name: text for name, text in found.items() if text} | {
             kind: ', '.join(f'{count} x {what}' for what, count in sorted(
                 collections.Counter(each).items()))
             for kind, each in kinds.items() if each}
@@ -186,7 +179,7 @@ class HardwareWatch(sampler.HostSampler):
                     yield self._check_low(quantity, limit)
         for what, (most, names) in _COUNTERS.items():
             grown = {f'{folder}/{name}': _count(text) - _count(
-                self._before.get(f'{folder}/{name}', '')) for name in names
+                self._before.text(f'{folder}/{name}')) for name in names
                 for folder, text in self._find(name)}
             yield _report(what, [
                 f'{counter}: {growth}' for counter, growth in grown.items()
@@ -206,10 +199,10 @@ class HardwareWatch(sampler.HostSampler):
 
     def _find(self, last: str) -> Iterator[tuple[str, str]]:
         """Yield the folders of the files with a name, and their texts."""
-        for name, text in self._files.items():
+        for name in self._files:
             folder, _, own = name.rpartition('/')
             if own == last:
-                yield folder, text
+                yield folder, self._files.text(name)
 
 
 def _count(text: str) -> int:

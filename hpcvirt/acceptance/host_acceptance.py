@@ -15,6 +15,7 @@ those of instances; the gates of other hosts compare with them.
 import contextlib
 import dataclasses
 import math
+import os
 import time
 from collections.abc import Callable
 from collections.abc import Collection
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from hpcvirt import exception
+from hpcvirt import saved_document
 from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import class_verdict
 from hpcvirt.acceptance import hardware
@@ -36,7 +38,6 @@ from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import metric_definition
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -105,7 +106,9 @@ class GateAcceptance:
         :returns: the acceptance with its decision, as it is recorded
         :raises HpcvirtError: if there is no decision; the record is kept
         """
-        with location.measure(self.data, f'accept-{asked.host}'):
+        with saved_document.lock(
+                os.path.join(self.data, f'accept-{asked.host}'),
+                f'{asked.host} is being accepted'):
             begun = self.records.unfinished(asked.host, asked.request)
             found = dataclasses.replace(
                 asked, parts=begun.parts if begun else asked.parts,

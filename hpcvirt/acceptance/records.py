@@ -7,23 +7,16 @@ after each step. Nothing is ever deleted except the private key of an
 acceptance that has ended.
 """
 
-import json
 import pathlib
 import re
-from typing import TypeVar
 
 from hpcvirt import exception
-from hpcvirt import input_file
-from hpcvirt import output_file
-from hpcvirt import serialization
+from hpcvirt import saved_document
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.results import location
 
-T = TypeVar('T')
-
 _FOLDER = 'acceptances'
-_MAX_BYTES = 64 * 1024 * 1024
 _NAME = re.compile(r'[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}')
 
 
@@ -50,19 +43,20 @@ class Records:
     def write(self, found: acceptance.Acceptance) -> None:
         """Write an acceptance.
 
-        :raises Unreachable: if that fails; the earlier file is kept
+        :raises InvalidInput: if that fails; the earlier file is kept
         """
-        write_record(self.path(found), found)
+        saved_document.save(self.path(found), found)
 
     def read(self) -> tuple[acceptance.Acceptance, ...]:
         """Read all acceptances, oldest first.
 
         :raises InvalidInput: if a file is not an acceptance
         """
-        found = [read_record(
+        found = [saved_document.find(
             acceptance.Acceptance, acceptance.SCHEMA_VERSION, str(path))
             for path in self._folder.glob('*.json')]
-        return tuple(sorted(found, key=lambda each: each.began_at))
+        return tuple(sorted(filter(None, found),
+                            key=lambda each: each.began_at))
 
     def unfinished(self, host: str,
                    request: str) -> acceptance.Acceptance | None:
@@ -107,29 +101,3 @@ def check_host(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise exception.InvalidInput(
             f'host {name[:64]}', 'is not the name of a compute host')
-
-
-def write_record(path: str, found: object) -> None:
-    """Write a record as JSON.
-
-    :param found: a frozen dataclass
-    :raises Unreachable: if that fails; the earlier file is kept
-    """
-    text = json.dumps(serialization.dump(found), indent=1,
-                      allow_nan=False) + '\n'
-    try:
-        output_file.replace(pathlib.Path(path), text.encode())
-    except OSError as exc:
-        raise exception.Unreachable(f'{path}: {exc.strerror or exc}') from exc
-
-
-def read_record(kind: type[T], version: int, path: str) -> T:
-    """Read a record that :func:`write_record` wrote.
-
-    :raises InvalidInput: if the file is not such a record
-    """
-    where = input_file.name(path)
-    plain = serialization.json_value(
-        input_file.content(path, _MAX_BYTES), where)
-    serialization.require_version(plain, version, where)
-    return serialization.load(kind, plain, where)

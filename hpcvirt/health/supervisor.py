@@ -11,69 +11,24 @@ supervisor that is killed or cannot write goes on where it was, and its limits
 count what it did. While the state cannot be written, nothing is changed.
 """
 
-import contextlib
 import dataclasses
 import datetime
-import fcntl
 import functools
-import json
 import os
-import stat
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt import input_file
 from hpcvirt import output_file
-from hpcvirt import serialization
+from hpcvirt import saved_document
 from hpcvirt.health import gate_keeper
 from hpcvirt.health import host_change
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
 from hpcvirt.model import quarantine
 
-#: The state of 10,000 hosts is smaller.
-_MOST = 1 << 28
-
 Change = Callable[[str, quarantine.Hold | None], None]
-
-_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-@contextlib.contextmanager
-def lock(path: str) -> Iterator[str]:
-    """Keep other supervisors away from a state.
-
-    The kernel ends the lock with the process; the file stays. It is not
-    written, no link is followed to it, and no other user may own it, because
-    the owner could lock or exchange it.
-
-    :returns: the path of the state, without links
-    :raises InvalidInput: if another supervisor has it, or it cannot be locked
-    """
-    real = os.path.realpath(path)
-    name = f'{real}.lock'
-    try:
-        handle = os.open(name, _LOCK_FLAGS, 0o600)
-    except OSError as exc:
-        raise exception.InvalidInput(
-            name, f'cannot be written ({exc.strerror or exc})') from exc
-    with os.fdopen(handle):
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (
-                os.geteuid(), os.stat(os.path.dirname(name)).st_uid):
-            raise exception.InvalidInput(
-                name, 'is not a file of this user, or of the owner of its '
-                'folder')
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as exc:
-            raise exception.InvalidInput(
-                path, 'is used by another "hpcvirt host supervise", which has '
-                f'locked {name}') from exc
-        yield real
 
 
 @dataclasses.dataclass
@@ -111,14 +66,9 @@ class Supervisor:
         :raises InvalidInput: if it is of another form
         """
         self.brake = f'{self.path}.stopped'
-        self.record = supervision.FleetRecord()
-        data = input_file.find_content(self.path, _MOST)
-        if data is not None:
-            plain = serialization.json_value(data, self.path)
-            serialization.require_version(
-                plain, supervision.SCHEMA_VERSION, self.path)
-            self.record = serialization.load(
-                supervision.FleetRecord, plain, self.path)
+        self.record = saved_document.find(
+            supervision.FleetRecord, supervision.SCHEMA_VERSION,
+            self.path) or supervision.FleetRecord()
 
     def step(self, now: float) -> bool:
         """Decide once.
@@ -170,8 +120,7 @@ class Supervisor:
         return True
 
     def _write(self) -> None:
-        text = json.dumps(serialization.dump(self.record))
-        output_file.write(self.path, f'{text}\n'.encode())
+        saved_document.save(self.path, self.record)
 
     def _brake(self, time: str) -> bool:
         """Whether nothing may be changed.

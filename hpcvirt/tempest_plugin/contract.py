@@ -9,25 +9,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt import words
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.flavors import plan_document
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import plan
 
+_NODES_ONLINE = 'sys/devices/system/node/online'
+_POOLS = 'sys/kernel/mm/hugepages'
+_PCI = 'sys/bus/pci/devices'
+_NETWORK = '0x0200'
 #: Prints the hardware that a guest sees. It is one command, so that one
-#: connection is enough, and needs only sysfs and the programs of BusyBox.
-GUEST_COMMAND = ('cat /sys/devices/system/cpu/online; '
-                 'cat /sys/devices/system/node/online; '
-                 'for c in /sys/devices/system/cpu/cpu[0-9]*; do '
-                 'cat $c/topology/thread_siblings_list; done | sort -u | '
-                 "tr '\\n' ' '; echo; "
-                 "awk '/^MemTotal:/{print $2}' /proc/meminfo; "
-                 "ls /sys/kernel/mm/hugepages | tr '\\n' ' '; echo; "
-                 'for d in /sys/bus/pci/devices/*; do [ -e "$d/physfn" ] || '
-                 'case "$(cat "$d/class")" in 0x0200*) '
-                 'echo "$(cat "$d/vendor"):$(cat "$d/device"):'
-                 '$(cat "$d/numa_node")";; esac; done | '
-                 "tr '\\n' ' '; echo")
+#: connection is enough.
+GUEST_COMMAND = machine_facts.make_command(
+    machine_facts.CPUS_ONLINE, _NODES_ONLINE, machine_facts.SIBLINGS,
+    machine_facts.MEMORY, f'{_POOLS}/*/nr_hugepages', *(
+        f'{_PCI}/*/{name}' for name in (
+            'class', 'vendor', 'device', 'numa_node', 'physfn/class')))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,23 +150,29 @@ def parse_guest(text: str) -> GuestHardware:
 
     :raises InvalidInput: if it has another form
     """
-    lines = text.splitlines()
-    try:
-        cpus, cells, cores, memory, pools, devices = lines[:6]
-        return GuestHardware(
-            cpus=cpuset.parse(cpus, 'guest'),
-            cells=cpuset.parse(cells, 'guest'),
-            cores=frozenset(cpuset.parse(core, 'guest')
-                            for core in cores.split()),
-            memory_kib=int(memory),
-            page_pools=tuple(pools.split()),
-            network_devices=tuple(_device(item)
-                                  for item in devices.split()))
-    except ValueError as exc:
-        raise exception.InvalidInput(
-            'guest', f'unexpected output {text!r}') from exc
+    found = machine_facts.parse(text)
+    memory_kib = words.read_whole(found.row(
+        machine_facts.MEMORY, 'MemTotal').partition(' ')[0])
+    cpus, cells = (cpuset.parse(found.line(name), 'guest') for name in (
+        machine_facts.CPUS_ONLINE, _NODES_ONLINE))
+    if not cpus or memory_kib is None:
+        raise exception.InvalidInput('guest', f'unexpected output {text!r}')
+    return GuestHardware(
+        cpus=cpus, cells=cells,
+        cores=frozenset(
+            cpuset.parse(core, 'guest')
+            for _, core in found.find(machine_facts.SIBLINGS)),
+        memory_kib=memory_kib, page_pools=tuple(found.names(_POOLS)),
+        network_devices=tuple(_find_network_devices(found)))
 
 
-def _device(text: str) -> tuple[str, str, int]:
-    vendor, device, cell = text.split(':')
-    return vendor, device, int(cell)
+def _find_network_devices(found: machine_facts.MachineFacts,
+                          ) -> Iterator[tuple[str, str, int]]:
+    """Yield the network devices, without virtual functions of the guest."""
+    for address in found.names(_PCI):
+        here = f'{_PCI}/{address}'
+        if (found.line(f'{here}/class').startswith(_NETWORK)
+                and not found.line(f'{here}/physfn/class')):
+            cell = words.read_whole(found.line(f'{here}/numa_node'))
+            yield (found.line(f'{here}/vendor'), found.line(f'{here}/device'),
+                   -1 if cell is None else cell)

@@ -5,12 +5,15 @@
 import contextlib
 import dataclasses
 import math
+import statistics
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.acceptance import measurement
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.execute import cpu_affinity
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
@@ -22,9 +25,9 @@ from hpcvirt.model import host as host_model
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
 
-#: Prints the TLB shoot-downs since the boot, for each CPU.
-_SHOOTDOWNS = ('NR == 1 { cpus = NF } $1 == "TLB:" { '
-               'for (n = 2; n <= cpus + 1; n++) sum += $n; print sum / cpus }')
+#: The TLB shoot-downs since the boot: a number for each CPU, and words.
+_INTERRUPTS = 'proc/interrupts'
+_SHOOTDOWNS = f'{_INTERRUPTS}:^ *TLB:'
 
 
 def measure(experiment: experiments.Experiment, store: stores.Store,
@@ -113,11 +116,14 @@ def split_cpus(host: host_model.Host,
 
 def count_shootdowns(host: targets.Target) -> float:
     """Count the TLB shoot-downs for each CPU since boot, NaN if unknown."""
+    numbers: list[int] = []
     with (contextlib.closing(host.place) as place,
-          contextlib.suppress(exception.Unreachable, ValueError)):
-        return float(place.run(
-            ['awk', _SHOOTDOWNS, '/proc/interrupts']).stdout)
-    return math.nan
+          contextlib.suppress(exception.Unreachable)):
+        found = machine_facts.read(place, _SHOOTDOWNS)
+        counts = map(words.read_whole,
+                     found.row(_INTERRUPTS, 'TLB').split())
+        numbers = [count for count in counts if count is not None]
+    return statistics.fmean(numbers) if numbers else math.nan
 
 
 def _confine(pair: sides.Pair, cpus: frozenset[int],

@@ -33,10 +33,10 @@ from hpcvirt import child_environment
 from hpcvirt import child_process
 from hpcvirt import exception
 from hpcvirt import host_lock
+from hpcvirt import saved_document
 from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.acceptance import measurement
-from hpcvirt.acceptance import records
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import runner
@@ -94,9 +94,9 @@ def find_record(data: str, wanted: TuneRecord) -> TuneRecord:
         or other options
     """
     where = locate(data, wanted.name)
-    if not os.path.exists(where):
+    found = saved_document.find(TuneRecord, wanted.schema_version, where)
+    if found is None:
         return wanted
-    found = records.read_record(TuneRecord, wanted.schema_version, where)
     if found.digest != wanted.digest:
         raise exception.InvalidInput(
             where, 'is the record of another document of the name '
@@ -152,7 +152,9 @@ class Tuning:
         """
         folder = os.path.dirname(locate(self.data, self.record.name))
         location.make_directory(folder)
-        with location.measure(folder, self.record.name):
+        with saved_document.lock(
+                os.path.join(folder, self.record.name),
+                f'the experiment {self.record.name} runs'):
             # Another process may have continued meanwhile.
             self.record = find_record(self.data, self.record)
             self._write()
@@ -178,7 +180,7 @@ class Tuning:
     def _write(self, **changes: Any) -> None:
         """Write the record with these changes."""
         self.record = dataclasses.replace(self.record, **changes)
-        records.write_record(locate(self.data, self.record.name), self.record)
+        saved_document.save(locate(self.data, self.record.name), self.record)
 
     def _make_trials(self) -> None:
         limits = self.space.experiment.limits
@@ -260,8 +262,7 @@ class Tuning:
             for each in (self.space.today, levels)
             for planned in [self.space.configurations[each]])
         path = pathlib.Path(locate(self.data, host.owner, 'settings'))
-        before = (serialization.json_value(path.read_bytes(), str(path))
-                  if path.exists() else None)
+        before = saved_document.find_plain(str(path))
         if (before or today) == settings:
             return
         if not self.space.experiment.apply:
@@ -270,7 +271,7 @@ class Tuning:
                 'restore, since this one has no key apply')
         # Guests do not survive a change of their host.
         host.clear()
-        records.write_record(str(path), 'changing')
+        saved_document.save(str(path), 'changing')
         self._write(reboots=self.record.reboots + 1)
         self.say(f'The settings of {host.owner} are changed')
         self._apply(host.owner, self.space.configurations[levels])
@@ -280,7 +281,7 @@ class Tuning:
         if settings == today:
             path.unlink()
         else:
-            records.write_record(str(path), settings)
+            saved_document.save(str(path), settings)
 
     def _apply(self, host: str, wanted: model.Configuration) -> None:
         """Run ``apply``, which may take ten times as long as a reboot."""

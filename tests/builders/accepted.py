@@ -8,10 +8,12 @@ import functools
 import os
 
 from hpcvirt import exception
+from hpcvirt import saved_document
 from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import host_acceptance
 from hpcvirt.acceptance import records
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import run_request
@@ -42,7 +44,7 @@ FILES = {
     f'{_CARD}/max_link_width': '16'}
 WIDTH = f'{_CARD}/current_link_width'
 
-write_record = records.write_record
+save = saved_document.save
 
 
 class KilledError(BaseException):
@@ -146,7 +148,7 @@ class World:
 
     def write(self, path, found):
         self.act('write')
-        write_record(path, found)
+        save(path, found)
 
     def hold(self, reason, since):
         self.act('hold')
@@ -274,14 +276,15 @@ class HostPlace(places.Machine):
         self.guests = b''
 
     def run(self, argv, stdin=b'', *limits):
-        if 'proc/uptime' in argv[-1]:
+        files = argv[4] if machine_facts.READ in argv else ''
+        if files.startswith('proc/uptime'):
             self._world.pass_minute()
-            return executor.Completed(0, ''.join(
-                f'{name}={text}\n' for name, text
-                in self._world.files.items()).encode(), b'')
-        if 'qemu' in argv[-1]:
-            return executor.Completed(0, b'/proc/7/comm\n' * len(
-                self._world.instances), b'')
+            return executor.Completed(
+                0, places.print_files(self._world.files), b'')
+        if files == 'proc/[0-9]*/comm':
+            return executor.Completed(0, places.print_files({
+                f'proc/{number}/comm': 'qemu-system-x86'
+                for number in range(len(self._world.instances))}), b'')
         return super().run(argv, stdin, *limits)
 
 

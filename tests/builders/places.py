@@ -3,6 +3,13 @@
 """Places that answer what a plan asks, and run nothing."""
 
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
+
+
+def print_files(files):
+    """Print what a machine prints of files, from their names and contents."""
+    return ''.join(f'{name}={line}\n' for name, text in files.items()
+                   for line in text.split('\n')).encode()
 
 
 class Machine:
@@ -20,11 +27,11 @@ class Machine:
 
     def run(self, argv, stdin=b'', *_limits):
         self.commands.append((list(argv), stdin))
-        stdout = (f'cpus {self._cpus}\ncells 1\ngpus 0\n'
-                  f'memory_kib {self._cpus * 1048576}\n')
-        if list(argv) == ['uname', '-n']:
-            stdout = f'{self.name}-kernel\n'
-        return executor.Completed(self._status, stdout.encode(), self._stderr)
+        stdout = b'' if machine_facts.READ not in argv else print_files({
+            machine_facts.STATUS: f'Cpus_allowed_list:\t0-{self._cpus - 1}',
+            machine_facts.MEMORY: f'MemTotal: {self._cpus * 1048576} kB',
+            machine_facts.HOSTNAME: f'{self.name}-kernel'})
+        return executor.Completed(self._status, stdout, self._stderr)
 
     def close(self):
         pass

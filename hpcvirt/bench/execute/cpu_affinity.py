@@ -70,8 +70,9 @@ find_cell() (
 )
 """
 
-#: Lists the allowed CPUs as "cell siblings cpu", groups them into cores,
-#: orders the cores round robin over the cells, and takes that of this rank.
+#: Lists the allowed CPUs that are online as "cell siblings cpu", groups them
+#: into cores, orders the cores round robin over the cells, and takes that of
+#: this rank.
 SCRIPT = _NETWORK + f"""\
 device=${DEVICE} near= place='no network device'
 [ "$device" != {FOUND_DEVICE} ] || device=$(find_device)
@@ -92,6 +93,9 @@ own=$(
     NF {{ for (cpu = $1; cpu <= $NF; cpu++) print cpu }}' |
   while read -r cpu; do
     at=/sys/devices/system/cpu/cpu$cpu
+    online=1
+    [ ! -r "$at/online" ] || read -r online < "$at/online"
+    [ -e "$at" ] && [ "$online" = 1 ] || continue
     cell=0
     for node in "$at"/node[0-9]*; do
       [ ! -e "$node" ] || cell=${{node##*node}}

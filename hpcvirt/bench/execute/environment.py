@@ -2,96 +2,92 @@
 
 """Capture the environment of a sample, on which its figures depend.
 
-A shell script prints ``name=value`` lines. It needs only a POSIX shell, /proc
-and /sys, and leaves out what the machine does not have. It captures what must
-be equal on both sides and what explains a slow figure: CPU model and
-microcode, kernel and its command line, mitigations, hypervisor, page sizes,
-KSM, governor, NUMA layout, load and steal time, the program and the libraries
-that it is linked with.
+It has what must be equal on both sides and what explains a slow figure: CPU
+model and microcode, kernel and its command line, mitigations, hypervisor, page
+sizes, KSM, governor, NUMA layout, load and steal time, the program and the
+libraries that it is linked with. What a machine does not have is left out.
 """
 
+import dataclasses
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import words
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 
-#: Longer values are cut; CPU flags are about 1,500 characters.
-LONGEST = 4000
-
-#: Its arguments are the words of a command; it records those that are
-#: programs. It uses builtins of the shell where possible, since starting a
-#: program takes long in an emulated guest.
-FACTS = """
-fact() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
-file() {
-  [ -r "$2" ] || return
-  value=; IFS= read -r value 2>/dev/null < "$2"; fact "$1" "$value"
+_CPU = 'sys/devices/system/cpu'
+_CPUINFO = 'proc/cpuinfo'
+_MEMORY_PAGES = 'sys/kernel/mm'
+#: Facts to their files.
+_FILES = {
+    'cpu.online': machine_facts.CPUS_ONLINE,
+    'cpu.smt': f'{_CPU}/smt/active',
+    'kvm.ept': 'sys/module/kvm_intel/parameters/ept',
+    'kvm.npt': 'sys/module/kvm_amd/parameters/npt',
+    'cpu.governor': f'{_CPU}/cpu0/cpufreq/scaling_governor',
+    'cpu.no_turbo': f'{_CPU}/intel_pstate/no_turbo',
+    'cpu.boost': f'{_CPU}/cpufreq/boost',
+    'clocksource':
+        'sys/devices/system/clocksource/clocksource0/current_clocksource',
+    'kernel': 'proc/sys/kernel/osrelease',
+    'kernel.version': 'proc/version',
+    'kernel.cmdline': 'proc/cmdline',
+    'kernel.numa_balancing': 'proc/sys/kernel/numa_balancing',
+    'boot_id': machine_facts.BOOT_ID,
+    'host': machine_facts.HOSTNAME,
+    'virtual.vendor': 'sys/class/dmi/id/sys_vendor',
+    'virtual.product': 'sys/class/dmi/id/product_name',
+    'pages.thp': f'{_MEMORY_PAGES}/transparent_hugepage/enabled',
+    'pages.thp_defrag': f'{_MEMORY_PAGES}/transparent_hugepage/defrag',
+    'pages.ksm': f'{_MEMORY_PAGES}/ksm/run',
 }
-flags=
-while IFS= read -r line; do
-  case $line in
-  'model name'*) fact cpu.model "${line#*: }" ;;
-  microcode*) fact cpu.microcode "${line#*: }" ;;
-  flags*|Features*) flags=${line#*: }; fact cpu.flags "$flags" ;;
-  '') break ;;
-  esac
-done < /proc/cpuinfo
-file cpu.online /sys/devices/system/cpu/online
-file cpu.smt /sys/devices/system/cpu/smt/active
-file kvm.ept /sys/module/kvm_intel/parameters/ept
-file kvm.npt /sys/module/kvm_amd/parameters/npt
-file cpu.governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
-file cpu.no_turbo /sys/devices/system/cpu/intel_pstate/no_turbo
-file cpu.boost /sys/devices/system/cpu/cpufreq/boost
-for bug in /sys/devices/system/cpu/vulnerabilities/*; do
-  file "mitigation.${bug##*/}" "$bug"
-done
-file clocksource \
-  /sys/devices/system/clocksource/clocksource0/current_clocksource
-file kernel /proc/sys/kernel/osrelease
-file kernel.version /proc/version
-file kernel.cmdline /proc/cmdline
-file kernel.numa_balancing /proc/sys/kernel/numa_balancing
-file boot_id /proc/sys/kernel/random/boot_id
-file host /proc/sys/kernel/hostname
-case " $flags " in
-*' hypervisor '*) fact virtual yes ;;
-*) fact virtual no ;;
-esac
-file virtual.vendor /sys/class/dmi/id/sys_vendor
-file virtual.product /sys/class/dmi/id/product_name
-file pages.thp /sys/kernel/mm/transparent_hugepage/enabled
-file pages.thp_defrag /sys/kernel/mm/transparent_hugepage/defrag
-file pages.ksm /sys/kernel/mm/ksm/run
-read -r name value unit < /proc/meminfo
-[ "$name" = MemTotal: ] && fact memory.total_kib "$value"
-for pool in /sys/kernel/mm/hugepages/hugepages-*; do
-  file "pages.${pool##*-}" "$pool/nr_hugepages"
-done
-for node in /sys/devices/system/node/node[0-9]*; do
-  file "numa.${node##*/}" "$node/cpulist"
-done
-for device in /sys/class/infiniband/*; do
-  file "link.${device##*/}" "$device/ports/1/rate"
-done
-for device in /sys/class/net/*; do
-  [ -e "$device/device" ] && file "link.${device##*/}" "$device/speed"
-done
+#: Beginnings of facts to files of which there is one for each member of a
+#: folder, whose name each ``*`` stands for.
+_FILES_OF_MEMBERS = (
+    ('mitigation.', f'{_CPU}/vulnerabilities/*'),
+    ('pages.', f'{_MEMORY_PAGES}/hugepages/*/nr_hugepages'),
+    ('numa.', 'sys/devices/system/node/*/cpulist'),
+    ('link.', 'sys/class/infiniband/*/ports/1/rate'),
+    ('link.', 'sys/class/net/*/device/net/*/speed'),
+)
+_POOL = 'hugepages-'
+
+#: What changes while a sample runs.
+_LOADAVG = 'proc/loadavg'
+_UPTIME = 'proc/uptime'
+_VMSTAT = 'proc/vmstat'
+_STAT = 'proc/stat'
+_OF_LOAD = (_LOADAVG, _UPTIME, _VMSTAT, machine_facts.MEMORY,
+            f'{_STAT}:^cpu ')
+#: Values of :func:`load` that only grow.
+_COUNTERS = frozenset({'ticks', 'read_kib'})
+
+#: Prints what programs say of themselves. Its arguments are the words of a
+#: command; those that are programs are recorded, with their libraries. Each
+#: ``file`` is one whose replacement would change the answer.
+SOFTWARE = """
+fact() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
+IFS= read -r value < /proc/sys/kernel/random/boot_id && fact boot_id "$value"
 fact arch "$(uname -m)"
 fact libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
 for program in gcc gfortran mpirun; do
-  command -v $program > /dev/null 2>&1 &&
-    $program --version 2>/dev/null |
+  found=$(command -v $program 2> /dev/null) || continue
+  fact file "$found"
+  $program --version 2>/dev/null |
     { IFS= read -r value; fact $program "$value"; }
 done
 for word; do
   program=$(command -v "$word" 2>/dev/null) || continue
   [ -f "$program" ] && [ -x "$program" ] || continue
+  case $program in /*) fact file "$program" ;; esac
   sum=$(sha256sum < "$program") && fact "program.${word##*/}" "${sum%% *}"
   ldd "$program" 2>/dev/null | while read -r name arrow path rest; do
+    [ -r "$path" ] || continue
+    fact file "$path"
     case $name in *blas*|*lapack*|*mkl*|*mpi*|*fftw*|*gomp*)
-      [ -r "$path" ] && fact "library.$name" \
+      fact "library.$name" \
         "$(readlink -f "$path") $(wc -c < "$path") bytes" ;;
     esac
   done
@@ -99,50 +95,130 @@ done
 :
 """
 
-#: Values of :data:`LOAD` that only grow.
-_COUNTERS = frozenset({'ticks', 'read_kib'})
 
-#: Prints what changes while a sample runs; it runs before and after a sample.
-LOAD = """
-read load rest < /proc/loadavg && echo "load=$load"
-read name ticks < /proc/stat && echo "ticks=$ticks"
-sed -n 's/^SwapFree: *\\([0-9]*\\).*/swap_free_kib=\\1/p' /proc/meminfo
-read seconds rest < /proc/uptime && echo "uptime_s=$seconds"
-read one five fifteen running rest < /proc/loadavg &&
-  echo "running=${running%/*}"
-while read -r name value; do
-  [ "$name" = pgpgin ] && echo "read_kib=$value" && break
-done < /proc/vmstat
-:
-"""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Software:
+    """What :data:`SOFTWARE` has printed.
 
-
-def facts(place: executor.Executor,
-          command: Sequence[str] = ()) -> dict[str, str]:
-    """Capture the facts that do not change during a sample.
-
-    :param command: the programs in it are recorded, with their libraries
-    :raises Unreachable: if the machine does not answer
+    :ivar state: the boot, and the state of the files
     """
-    return parse(place.run(['sh', '-c', FACTS, 'facts', *command]).stdout)
+
+    facts: Mapping[str, str]
+    files: tuple[str, ...]
+    state: tuple[str, ...]
 
 
-def load(place: executor.Executor) -> dict[str, str]:
+@dataclasses.dataclass(frozen=True, slots=True)
+class Captured:
+    """The environment of a command at a moment.
+
+    :ivar facts: what does not change during a sample
+    :ivar load: from :func:`load`
+    """
+
+    facts: Mapping[str, str]
+    load: Mapping[str, str]
+
+
+class Environments:
+    """The environments of the commands of a run.
+
+    What only programs say is read once, and again if the machine has booted or
+    one of the files was replaced.
+    """
+
+    def __init__(self) -> None:
+        self._software: dict[tuple[str, ...], _Software] = {}
+
+    def capture(self, place: executor.Executor,
+                command: Sequence[str] = ()) -> Captured:
+        """Capture the environment of a command.
+
+        :param command: the programs in it are recorded, with their libraries
+        :raises Unreachable: if the machine does not answer
+        """
+        key = (place.name, *command)
+        known = self._software.get(key)
+        if known is not None:
+            files = _read_files(place, known.files)
+        if known is None or known.state != _state(files):
+            known, files = _read_software(place, command)
+            self._software[key] = known
+        return Captured({**_find_facts(files), **known.facts},
+                        _find_load(files))
+
+
+def facts(place: executor.Executor) -> Mapping[str, str]:
+    """Capture the facts of a machine once; see :class:`Environments`."""
+    return Environments().capture(place).facts
+
+
+def load(place: executor.Executor) -> Mapping[str, str]:
     """Capture the current load.
 
     :raises Unreachable: if the machine does not answer
     """
-    return parse(place.run(['sh', '-c', LOAD]).stdout)
+    return _find_load(machine_facts.read(place, *_OF_LOAD))
 
 
-def parse(printed: bytes) -> dict[str, str]:
-    """Parse the output of the scripts; lines of another form are ignored."""
-    values: dict[str, str] = {}
-    for line in printed.decode('utf-8', 'replace').splitlines():
-        name, equals, value = line.partition('=')
-        if equals and name and not name.startswith(' '):
-            values[name] = ' '.join(value.split())[:LONGEST]
-    return values
+def _read_files(place: executor.Executor,
+                states: Sequence[str]) -> machine_facts.MachineFacts:
+    return machine_facts.read(
+        place, f'{_CPUINFO}:^', *_FILES.values(), *(
+            pattern for _, pattern in _FILES_OF_MEMBERS), *_OF_LOAD,
+        states=states)
+
+
+def _read_software(place: executor.Executor, command: Sequence[str],
+                   ) -> tuple[_Software, machine_facts.MachineFacts]:
+    answer = machine_facts.ask(place, SOFTWARE, *command)
+    names = tuple(dict.fromkeys(answer.lines('file')))
+    files = _read_files(place, names)
+    said = {name: answer.line(name) for name in answer if name != 'file'}
+    state = (said.pop('boot_id', ''), *_state(files)[1:])
+    return _Software(said, names, state), files
+
+
+def _state(files: machine_facts.MachineFacts) -> tuple[str, ...]:
+    return (files.line(machine_facts.BOOT_ID), *files.lines('state'))
+
+
+def _find_facts(files: machine_facts.MachineFacts) -> dict[str, str]:
+    flags = files.row(_CPUINFO, 'flags') or files.row(_CPUINFO, 'Features')
+    memory, *_ = [*files.row(machine_facts.MEMORY, 'MemTotal').split(), '']
+    found = {
+        'cpu.model': files.row(_CPUINFO, 'model name'),
+        'cpu.microcode': files.row(_CPUINFO, 'microcode'),
+        'cpu.flags': flags,
+        'virtual': 'yes' if 'hypervisor' in flags.split() else 'no',
+        'memory.total_kib': memory,
+        **{fact: files.line(name) for fact, name in _FILES.items()}}
+    for beginning, pattern in _FILES_OF_MEMBERS:
+        for member in files.names(pattern.partition('/*')[0]):
+            name = beginning + member.removeprefix(_POOL)
+            found[name] = files.line(pattern.replace('*', member))
+    return {name: value for name, value in found.items() if value}
+
+
+def _find_load(files: machine_facts.MachineFacts) -> dict[str, str]:
+    loads = files.line(_LOADAVG).split()
+    found = dict(_read_counters(files))
+    if len(loads) > 3:
+        found['load'] = loads[0]
+        found['running'] = loads[3].partition('/')[0]
+    found['uptime_s'] = files.line(_UPTIME).partition(' ')[0]
+    found['swap_free_kib'] = files.row(
+        machine_facts.MEMORY, 'SwapFree').partition(' ')[0]
+    return {name: value for name, value in found.items() if value}
+
+
+def _read_counters(files: machine_facts.MachineFacts,
+                   ) -> Iterator[tuple[str, str]]:
+    yield 'ticks', files.line(_STAT).partition(' ')[2]
+    for line in files.lines(_VMSTAT):
+        name, _, value = line.partition(' ')
+        if name == 'pgpgin':
+            yield 'read_kib', value
 
 
 def describe_load(before: Mapping[str, str],

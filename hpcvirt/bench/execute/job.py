@@ -113,16 +113,26 @@ class Job:
         raise exception.Unreachable(
             f'{self.place.name}: cannot read the state of {self.directory}')
 
-    def read(self, name: str) -> bytes | None:
-        """Read a file of the job; None if there is no such file.
+    def read(self, *names: str) -> dict[str, bytes]:
+        """Read files of the job, those of them that there are.
 
         A longer file is cut to
         :data:`hpcvirt.bench.execute.job_scripts.LIMIT_BYTES`, which a parser
         refuses as too long.
         """
-        done = self._shell(job_scripts.READ, b'', name, accept=(1,),
-                           timeout_s=FILE_S)
-        return done.stdout if done.status == 0 else None
+        rest = self._shell(job_scripts.READ, b'', *names,
+                           timeout_s=FILE_S).stdout
+        found = {}
+        while rest:
+            heading, _, rest = rest.partition(b'\n')
+            name, _, size = heading.decode('utf-8', 'replace').rpartition(' ')
+            length = words.read_whole(size)
+            if name not in names or length is None or len(rest) < length:
+                raise exception.Unreachable(
+                    f'{self.place.name}: cannot read the files in '
+                    f'{job_scripts.name_path(self.directory)}')
+            found[name], rest = rest[:length], rest[length:]
+        return found
 
     def stop(self) -> None:
         """Stop the job if it runs; it is lost then."""

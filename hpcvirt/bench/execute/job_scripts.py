@@ -183,10 +183,18 @@ else echo lost
 fi
 """
 
-#: Prints the beginning of the job's file $2; the status is 1 if there is none.
+#: Prints the beginnings of the files that are named after the directory, each
+#: after a line with its name and how many bytes follow.
 READ = ENTER + f"""
-enter "$1" && [ -f "./$2" ] || exit 1
-head -c {LIMIT_BYTES} "./$2" || exit 1
+enter "$1" || exit 0
+shift
+for name; do
+  [ -f "./$name" ] || continue
+  size=$(wc -c < "./$name") || exit
+  [ "$size" -le {LIMIT_BYTES} ] || size={LIMIT_BYTES}
+  printf '%s %d\\n' "$name" "$size"
+  [ "$size" = 0 ] || head -c "$size" "./$name" || exit
+done
 """
 
 #: Writes standard input to the job's file $2.

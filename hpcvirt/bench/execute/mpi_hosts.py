@@ -15,32 +15,16 @@ from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
+from hpcvirt.model import cpuset
 
-#: Prints a "name value" line each for the CPUs that a process may use, the
-#: memory in KiB, the number of NUMA cells with CPUs, the number of GPUs that
-#: the driver of NVIDIA or AMD has, and each cache. A cell of AMD's driver that
-#: is no GPU has the id 0.
-PROBE = """
-echo cpus "$(nproc)"
-sed -n 's/^MemTotal: *\\([0-9]*\\).*/memory_kib \\1/p' /proc/meminfo
-cells=0
-for node in /sys/devices/system/node/node[0-9]*; do
-  [ -n "$(cat "$node/cpulist" 2>/dev/null)" ] && cells=$((cells + 1))
-done
-echo cells "$cells"
-gpus=0
-for gpu in /proc/driver/nvidia/gpus/*/information \
-  /sys/class/kfd/kfd/topology/nodes/*/gpu_id; do
-  case $(cat "$gpu" 2>/dev/null) in '' | 0) ;; *) gpus=$((gpus + 1)) ;; esac
-done
-echo gpus "$gpus"
-for cache in /sys/devices/system/cpu/cpu*/cache/index*; do
-  [ -r "$cache/size" ] || continue
-  [ "$(cat "$cache/type")" = Instruction ] && continue
-  echo cache "$(cat "$cache/level")" "$(cat "$cache/size")" \
-    "$(cat "$cache/shared_cpu_list")"
-done | sort -u
-"""
+_ALLOWED = 'Cpus_allowed_list'
+#: What the drivers of NVIDIA and AMD say of each GPU. A cell of AMD's driver
+#: that is no GPU has the id 0.
+_GPUS = ('proc/driver/nvidia/gpus/*/information',
+         'sys/class/kfd/kfd/topology/nodes/*/gpu_id')
+_CELLS = 'sys/devices/system/node/node*/cpulist'
+_CACHE = 'sys/devices/system/cpu/cpu*/cache/index*'
 
 #: Calls ssh as Open MPI does, but without prompts.
 SSH = ('ssh', '-x', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=20')
@@ -51,47 +35,52 @@ def probe(place: executor.Executor) -> sizing.Machine:
 
     :raises Unreachable: if it does not answer, or its answer is incomplete
     """
-    printed = place.run(['sh', '-c', PROBE]).stdout.decode('ascii', 'replace')
+    found = machine_facts.read(
+        place, machine_facts.STATUS, machine_facts.CPUS_ONLINE,
+        machine_facts.MEMORY, _CELLS, *_GPUS, f'{_CACHE}/level',
+        f'{_CACHE}/type', f'{_CACHE}/size', f'{_CACHE}/shared_cpu_list')
+    memory_kib = words.read_whole(found.row(
+        machine_facts.MEMORY, 'MemTotal').partition(' ')[0])
     try:
-        return parse_probe(printed)
-    except (ValueError, KeyError) as exc:
+        cpus = cpuset.parse(found.row(machine_facts.STATUS, _ALLOWED))
+        if online := found.line(machine_facts.CPUS_ONLINE):
+            cpus &= cpuset.parse(online)
+        llc_kib = _sum_last_caches(found)
+    except exception.InvalidInput:
+        cpus, llc_kib = frozenset(), None
+    if not cpus or memory_kib is None:
         raise exception.Unreachable(
-            f'{place.name}: cannot count its CPUs and memory') from exc
-
-
-def parse_probe(printed: str) -> sizing.Machine:
-    """Parse the output of :data:`PROBE`.
-
-    :raises ValueError: if a line has another form
-    :raises KeyError: if a line is missing
-    """
-    values: dict[str, int] = {}
-    caches: dict[int, dict[str, int]] = {}
-    for line in printed.splitlines():
-        name, *rest = line.split()
-        if name == 'cache':
-            level, size, cpus = rest
-            caches.setdefault(_whole(level), {})[cpus] = _kib(size)
-        else:
-            number, = rest
-            values[name] = _whole(number)
-    last = caches[max(caches)] if caches else {}
+            f'{place.name}: cannot count its CPUs and memory')
     return sizing.Machine(
-        cpus=values['cpus'], memory_mib=values['memory_kib'] // 1024,
-        cells=max(1, values['cells']), llc_kib=sum(last.values()) or None,
-        gpus=values['gpus'])
+        cpus=len(cpus), memory_mib=memory_kib // 1024,
+        cells=max(1, _count(found, _CELLS)),
+        llc_kib=llc_kib or None,
+        gpus=sum(_count(found, pattern, '0') for pattern in _GPUS))
 
 
-def _kib(size: str) -> int:
-    factor = {'K': 1, 'M': 1024, 'G': 1024 ** 2}[size[-1]]
-    return _whole(size[:-1]) * factor
+def _count(found: machine_facts.MachineFacts, pattern: str,
+           none: str = '') -> int:
+    """Count the files of a pattern that name something."""
+    return sum(text not in ('', none) for _, text in found.find(pattern))
 
 
-def _whole(text: str) -> int:
-    number = words.read_whole(text)
-    if number is None:
-        raise ValueError(f'{text[:40]!r} is not a whole number')
-    return number
+def _sum_last_caches(found: machine_facts.MachineFacts) -> int:
+    """Add up the caches of the highest level in KiB, each once.
+
+    :raises InvalidInput: if a size or a level has another form
+    """
+    caches: dict[int, dict[str, int]] = {}
+    for name, size in found.find(f'{_CACHE}/size'):
+        folder = name.removesuffix('/size')
+        if found.line(f'{folder}/type') == 'Instruction':
+            continue
+        level = words.read_whole(found.line(f'{folder}/level'))
+        kib = words.read_size(size)
+        if level is None or kib is None:
+            raise exception.InvalidInput(name, f'is {size[:40]!r}')
+        caches.setdefault(level, {})[
+            found.line(f'{folder}/shared_cpu_list')] = kib
+    return sum(caches[max(caches)].values()) if caches else 0
 
 
 def whole(machines: Sequence[sizing.Machine]) -> sizing.Machine:
@@ -161,5 +150,5 @@ def reach(first: executor.Executor, names: Sequence[str]) -> None:
 
 def own_name(place: executor.Executor) -> str:
     """Return the host name of a machine, by which its mpirun knows it."""
-    done = place.run(['uname', '-n'])
-    return done.stdout.decode('utf-8', 'replace').strip()
+    name = machine_facts.HOSTNAME
+    return machine_facts.read(place, name).line(name)

@@ -13,14 +13,13 @@ from typing import Protocol
 from hpcvirt import exception
 from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 
 #: A guest under software emulation takes minutes to boot.
 BOOT_S = 900.0
 PAUSE_S = 2.0
 #: Time limit of a command while the guest boots.
 ANSWER_S = 15.0
-#: Linux creates a new id at each boot.
-BOOT_ID = '/proc/sys/kernel/random/boot_id'
 
 
 class Rebooter(Protocol):
@@ -58,8 +57,9 @@ def reboot(place: executor.Executor, rebooter: Rebooter,
         ) from exc
 
 
-def _boot_id(place: executor.Executor, timeout_s: float) -> bytes:
-    done = place.run(['cat', BOOT_ID], timeout_s=timeout_s)
-    if done.status:
-        raise exception.Unreachable(f'{place.name}: cannot read {BOOT_ID}')
-    return done.stdout.strip()
+def _boot_id(place: executor.Executor, timeout_s: float) -> str:
+    name = machine_facts.BOOT_ID
+    found = machine_facts.read(place, name, timeout_s=timeout_s).line(name)
+    if not found:
+        raise exception.Unreachable(f'{place.name}: cannot read /{name}')
+    return found

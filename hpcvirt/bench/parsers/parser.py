@@ -99,8 +99,10 @@ def _define(found: reading.Reading,
             form: output_format.OutputFormat) -> dict[str, outcome.Metric]:
     """Give each figure the unit and the direction of its definition.
 
-    :raises InvalidOutput: if a figure has no definition, or if the output
-        prints another unit
+    A definition need not have all figures that its parser finds.
+
+    :raises InvalidOutput: if it has none of them, or if the output prints
+        another unit
     """
     for figure in form.figures:
         unit = found.units.get(figure.name, figure.unit)
@@ -111,12 +113,13 @@ def _define(found: reading.Reading,
     metrics = {}
     for name, value in found.metrics.items():
         definition = metric_definition.find(form.figures, name)
-        if definition is None:
-            raise reading.InvalidOutput(
-                f'the parser {form.parser} found {texts.quote(name)[:60]}, '
-                f'which the definition of {form.benchmark} does not have')
-        metrics[name] = outcome.Metric(value, definition.unit,
-                                       definition.direction)
+        if definition is not None:
+            metrics[name] = outcome.Metric(value, definition.unit,
+                                           definition.direction)
+    reading.require(
+        metrics, f'the parser {form.parser} found '
+        f'{texts.quote(", ".join(found.metrics))[:60]}, which the definition '
+        f'of {form.benchmark} does not have')
     return metrics
 
 

@@ -1,19 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The directory of results, and the lock of the process that measures one.
+"""The directory of results."""
 
-A lock file in the directory of raw outputs names the process that measures a
-result. Its lock ends with the process, even if that is killed.
-"""
-
-import contextlib
-import dataclasses
-import fcntl
-import json
 import os
-import pathlib
 import stat
-from collections.abc import Iterator
 
 from hpcvirt import exception
 
@@ -54,62 +44,9 @@ def make_directory(path: str) -> None:
             'can write to')
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Process:
-    """A process that measures.
-
-    :ivar host: name of the machine that it runs on
-    """
-
-    pid: int
-    host: str
-
-
-@contextlib.contextmanager
-def measure(data: str, entry_id: str) -> Iterator[None]:
-    """Lock a result while the caller measures it.
+def locate_lock(data: str, entry_id: str) -> str:
+    """Return the path that a process locks which measures a result.
 
     :param data: directory of raw outputs
-    :raises Unreachable: if another process measures it
     """
-    path = _path(data, entry_id)
-    try:
-        stream = path.open('a+')
-    except OSError as exc:
-        raise exception.Unreachable(f'{path}: {exc.strerror}') from exc
-    with stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as exc:
-            other = process(data, entry_id)
-            raise exception.Unreachable(
-                f'result {entry_id} is being measured' + (
-                    f' by process {other.pid} on {other.host}' if other
-                    else '')) from exc
-        try:
-            stream.truncate(0)
-            json.dump({'pid': os.getpid(), 'host': os.uname().nodename},
-                      stream)
-            stream.flush()
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-
-
-def process(data: str, entry_id: str) -> Process | None:
-    """Return the process that measures a result; None if there is none."""
-    try:
-        with _path(data, entry_id).open() as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                found = json.load(stream)
-                return Process(int(found['pid']), str(found['host']))
-    except (OSError, ValueError, TypeError, KeyError):
-        # The file is missing, or is just being written.
-        return None
-    return None
-
-
-def _path(data: str, entry_id: str) -> pathlib.Path:
-    return pathlib.Path(data, f'{entry_id}.lock')
+    return os.path.join(data, entry_id)

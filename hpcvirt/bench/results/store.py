@@ -36,6 +36,7 @@ from sqlalchemy import exc as sa_exception
 from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt import printable
+from hpcvirt import saved_document
 from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
@@ -172,16 +173,19 @@ class Store:
                 'the same benchmark running twice?') from exc
 
     def measuring(self, entry_id: str,
-                  ) -> contextlib.AbstractContextManager[None]:
+                  ) -> contextlib.AbstractContextManager[str]:
         """Return a context that locks a result while it is measured.
 
         Entering it raises ``Unreachable`` if another process measures it.
         """
-        return location.measure(str(self._raw), entry_id)
+        return saved_document.lock(
+            location.locate_lock(str(self._raw), entry_id),
+            f'result {entry_id} is being measured')
 
-    def find_process(self, entry_id: str) -> location.Process | None:
+    def find_process(self, entry_id: str) -> saved_document.Process | None:
         """Return the process that measures a result; None if there is none."""
-        return location.process(str(self._raw), entry_id)
+        return saved_document.find_process(
+            location.locate_lock(str(self._raw), entry_id))
 
     def raw_directory(self, run_id: str, position: int) -> pathlib.Path:
         """Return the directory of the raw outputs of a sample."""

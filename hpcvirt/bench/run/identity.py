@@ -20,11 +20,11 @@ import shlex
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
@@ -41,25 +41,31 @@ _UNSTEADY = ('boot_id', 'host', 'server.id', 'server.host_cpus')
 _MEMORY = 'memory.total_kib'
 _MEMORY_STEP_KIB = 65536
 
-#: Prints the checksum of each path: of a file, or of all files in a directory.
+#: Prints the checksum of each path with its number: of a file, or of all files
+#: in a directory.
 _CHECKSUMS = """
+number=0
 for path; do
   if [ -d "$path" ]; then
-    (cd "$path" && find . -type f -exec cksum {} + | sort -k 3 | sha256sum)
+    sum=$(cd "$path" && find . -type f -exec cksum {} + | sort -k 3 |
+      sha256sum)
   elif [ -e "$path" ]; then
-    sha256sum < "$path"
+    sum=$(sha256sum < "$path")
   else
-    echo missing
+    sum=missing
   fi || exit
+  echo "$number=${sum%% *}"
+  number=$((number + 1))
 done
 """
 
 
-def identify(planned: plans.PlannedRun,
-             binaries: Mapping[str, str]) -> dict[str, str]:
+def identify(planned: plans.PlannedRun, binaries: Mapping[str, str],
+             environments: environment.Environments) -> dict[str, str]:
     """Collect what a run depends on.
 
     :param binaries: product to its checksum
+    :param environments: those of the run
     :returns: name to value, as messages show them
     :raises Unreachable: if a target does not answer
     """
@@ -71,7 +77,8 @@ def identify(planned: plans.PlannedRun,
         used = [target for job in of_side for target in job.targets]
         facts = aggregation.merge(
             [target.label for target in used],
-            [{**_facts(job.run, target), **_checksums(job.run, target)}
+            [{**_facts(environments, job.run, target),
+              **_checksums(job.run, target)}
              for job in of_side for target in job.targets])
         found |= {f'{side} {name}': value for name, value in facts.items()}
     return dict(sorted(found.items()))
@@ -135,9 +142,11 @@ def _describe_job(job: run_spec.JobSpec) -> dict[str, str]:
     }
 
 
-def _facts(spec: run_spec.RunSpec, target: targets.Target) -> dict[str, str]:
+def _facts(environments: environment.Environments, spec: run_spec.RunSpec,
+           target: targets.Target) -> dict[str, str]:
     place = executor.RetryingExecutor(target.place)
-    found = {**environment.facts(place, spec.command), **target.facts}
+    found = {**environments.capture(place, spec.command).facts,
+             **target.facts}
     memory_kib = words.read_whole(found.get(_MEMORY, ''))
     if memory_kib is not None:
         found[_MEMORY] = str(
@@ -158,15 +167,10 @@ def _checksums(spec: run_spec.RunSpec,
     if not paths:
         return {}
     place = executor.RetryingExecutor(target.place)
-    done = place.run(['sh', '-c', _CHECKSUMS, 'checksums', *paths.values()],
-                     timeout_s=CHECKSUM_LIMIT_S)
-    lines = done.stdout.decode('ascii', 'replace').splitlines()
-    if done.status or len(lines) != len(paths):
-        raise exception.Unreachable(
-            f'{target.place.name}: cannot read {", ".join(paths.values())}: '
-            + done.stderr.decode('utf-8', 'replace'))
-    return {f'file {path}': line.split()[0]
-            for path, line in zip(paths.values(), lines, strict=True)}
+    found = machine_facts.ask(place, _CHECKSUMS, *paths.values(),
+                              timeout_s=CHECKSUM_LIMIT_S)
+    return {f'file {path}': found.line(str(number))
+            for number, path in enumerate(paths.values())}
 
 
 def _digest(value: object) -> str:
@@ -174,37 +178,35 @@ def _digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-Facts = Mapping[str, str]
-
-
 def capture(specs: Sequence[run_spec.JobSpec],
-            places: Sequence[executor.Executor]) -> list[dict[str, str]]:
-    """Capture the facts that do not change during a sample, for each target.
+            places: Sequence[executor.Executor],
+            environments: environment.Environments,
+            ) -> list[environment.Captured]:
+    """Capture the environments of the targets of a sample, before it begins.
 
     :param places: executors of the targets of the jobs, in their order
+    :param environments: those of the run
     :raises Unreachable: if a target does not answer
     """
     commands = [spec.run.command for spec in specs for _ in spec.targets]
-    return [environment.facts(place, command)
+    return [environments.capture(place, command)
             for place, command in zip(places, commands, strict=True)]
 
 
-def describe(specs: Sequence[run_spec.JobSpec], fixed: Sequence[Facts],
-             before: Sequence[Facts],
-             after: Sequence[Facts]) -> dict[str, str]:
+def describe(specs: Sequence[run_spec.JobSpec],
+             before: Sequence[environment.Captured],
+             after: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Merge the facts of all targets of a sample.
 
-    :param fixed: from :func:`capture`
-    :param before: from :func:`hpcvirt.bench.execute.environment.load`, before
+    :param before: from :func:`capture`
+    :param after: from :func:`hpcvirt.bench.execute.environment.load`, after
         the sample
-    :param after: from the same function, after the sample
     """
     used = [target for spec in specs for target in spec.targets]
     merged = aggregation.merge([target.label for target in used], [
-        {**same, **environment.describe_load(early, late), **target.facts,
-         'place': target.place.name}
-        for same, early, late, target
-        in zip(fixed, before, after, used, strict=True)])
+        {**early.facts, **environment.describe_load(early.load, late),
+         **target.facts, 'place': target.place.name}
+        for early, late, target in zip(before, after, used, strict=True)])
     cores = [spec.cores_used for spec in specs]
     known = [count for count in cores if count is not None]
     if len(known) == len(cores):

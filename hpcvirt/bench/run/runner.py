@@ -23,6 +23,7 @@ from typing import Protocol
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as detached_jobs
 from hpcvirt.bench.execute import job_scripts
@@ -113,8 +114,10 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     fresh = stores.Entry(uuid.uuid4().hex[:16], plan.fingerprint,
                          sampler.read_clock(), None)
     built = [_build(planned, fresh.id) for planned in plan.runs]
-    identities = [identity.identify(planned, checksums) for planned, (
-        _, checksums) in zip(plan.runs, built, strict=True)]
+    environments = environment.Environments()
+    identities = [identity.identify(planned, checksums, environments)
+                  for planned, (_, checksums)
+                  in zip(plan.runs, built, strict=True)]
     entry = _open(plan, fresh, identities, store, software, progress)
     taken = 0
     with store.measuring(entry.id):
@@ -129,8 +132,9 @@ def execute(plan: plans.RunPlan, store: stores.Store,
             run = store.result(entry.id).runs[number]
             later = sum(len(schedule.list_missing(each.run))
                         for each in plan.runs[number + 1:])
-            taken += _take_samples(planned, run, built[number][0], store,
-                                   progress, (taken, later))
+            taken += _take_samples(planned, run, built[number][0],
+                                   environments, store, progress,
+                                   (taken, later))
             for job in planned.all_jobs:
                 for what in sampler.clean(job, run.id):
                     progress.left_behind(what)
@@ -169,8 +173,10 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
 
 
 def _take_samples(planned: plans.PlannedRun, run: record.Run,
-                  products: Products, store: stores.Store,
-                  progress: Progress, others: tuple[int, int]) -> int:
+                  products: Products,
+                  environments: environment.Environments,
+                  store: stores.Store, progress: Progress,
+                  others: tuple[int, int]) -> int:
     """Take the samples that a run lacks.
 
     :param others: number of samples of the runs before and after this one
@@ -193,7 +199,7 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
         try:
             sample = sampler.sample(
                 jobs, run.id, due, [products[job.run.builds] for job in jobs],
-                keep, progress.tick,
+                environments, keep, progress.tick,
                 run.launch if is_guest and not due.warm_up else None,
                 is_launched=is_guest and is_relaunched)
         except sampler.JobNotStarted as exc:

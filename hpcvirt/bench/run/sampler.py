@@ -77,7 +77,8 @@ class JobNotStarted(exception.NotInstalled):
 
 def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
            due: schedule.PlannedSample,
-           products: Sequence[Mapping[str, bytes]], keep: Keep,
+           products: Sequence[Mapping[str, bytes]],
+           environments: environment.Environments, keep: Keep,
            tick: Tick = lambda _elapsed: None,
            launch: record.Launch | None = None,
            is_launched: bool = False) -> record.Sample:
@@ -85,6 +86,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
 
     :param specs: the jobs of the side
     :param products: for each job, the binaries to put into its directory
+    :param environments: those of the run
     :param keep: stores a raw output
     :param tick: called at each poll with the seconds since the start
     :param launch: state of the guest
@@ -101,21 +103,21 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     started_at = read_clock()
     for attempt in range(ATTEMPTS):
         running = _jobs(specs, run_id, f'{due.position:04d}.{attempt}')
-        must_start = _must_start([job.poll() for job in running])
+        states = [job.poll() for job in running]
+        must_start = _must_start(states)
         if must_start and due.relaunch:
             begin = time.monotonic()
             _reboot(used)
             relaunched = {
                 boots.RELAUNCH_S: f'{time.monotonic() - begin:.3f}'}
-        before = [environment.load(place) for place in places]
-        facts = identity.capture(specs, places)
+        before = identity.capture(specs, places, environments)
         if must_start:
-            start_facts = _start(specs, running, products)
+            start_facts = _start(specs, running, states, products)
         ends = _wait(running, tick)
         if not any(isinstance(end, Unfinished) for end in ends):
             break
     after = [environment.load(place) for place in places]
-    described = identity.describe(specs, facts, before, after)
+    described = identity.describe(specs, before, after)
     raw = [_collect(job, spec.run.output)
            for job, spec in zip(running, specs, strict=True)]
     outputs = tuple(
@@ -199,13 +201,16 @@ def _reboot_one(target: targets.Target) -> None:
 
 
 def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
+           states: Sequence[jobs.Ended | jobs.JobState],
            products: Sequence[Mapping[str, bytes]]) -> dict[str, str]:
     """Prepare all jobs, then start them at the same moment.
 
+    :param states: what a killed process has left of each job
     :returns: the fact within how many seconds they started
     """
-    for job in running:
-        job.remove()
+    for job, state in zip(running, states, strict=True):
+        if state is not jobs.JobState.ABSENT:
+            job.remove()
     for spec, job, binaries in zip(specs, running, products, strict=True):
         # MPI needs the same directory on the other machines.
         copies = [jobs.Job(executor.RetryingExecutor(target.place),
@@ -303,10 +308,7 @@ def _status(ends: Sequence[End]) -> int | None:
 
 
 def _collect(job: jobs.Job, output: str) -> dict[str, bytes]:
-    names = dict.fromkeys(('stdout', 'stderr', output))
-    contents = ((name, job.read(name)) for name in names)
-    return {name: content for name, content in contents
-            if content is not None}
+    return job.read(*dict.fromkeys(('stdout', 'stderr', output)))
 
 
 def _describe_binding(raw: Sequence[Mapping[str, bytes]]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt import saved_document
 from hpcvirt import text_table
 from hpcvirt import waiting
 from hpcvirt.bench.run import schedule
@@ -56,13 +57,11 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
     store = store_arguments.open_existing(args)
     if store is None:
         return
-    with extras.bench():
-        from hpcvirt.bench.results import location
     try:
         for entry, result in store.results(
                 each for each in store.entries()
                 if each.finished_at is None):
-            process = location.process(args.data, entry.id)
+            process = store.find_process(entry.id)
             for last in result.runs[-1:]:
                 missing = schedule.list_missing(last)
                 yield {
@@ -130,7 +129,8 @@ def _end_process(args: argparse.Namespace) -> None:
     """End the measuring process, which would start its jobs again."""
     with extras.bench():
         from hpcvirt.bench.results import location
-    process = location.process(args.data, args.stop)
+    lock = location.locate_lock(args.data, args.stop)
+    process = saved_document.find_process(lock)
     if process is None:
         return
     if process.host != os.uname().nodename:
@@ -140,7 +140,7 @@ def _end_process(args: argparse.Namespace) -> None:
     # A kill loses nothing. A process that a shell started in the background
     # ignores SIGINT.
     os.kill(process.pid, signal.SIGTERM)
-    left = waiting.poll(lambda: location.process(args.data, args.stop),
+    left = waiting.poll(lambda: saved_document.find_process(lock),
                         lambda found: found is None, END_S, PAUSE_S)
     if left is not None:
         raise exception.Unreachable(

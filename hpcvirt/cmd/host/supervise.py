@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import saved_document
 from hpcvirt import serialization
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
@@ -99,7 +100,8 @@ class SuperviseHosts(command.Command):
             else:
                 cloud.hold(host, hold)
 
-        with (supervisor.lock(args.state) as state,
+        with (saved_document.lock(
+                args.state, f'{args.state} is used') as state,
               command.sigterm_event() as stop,
               _keep_gates(args) as keeper):
             supervised = supervisor.Supervisor(

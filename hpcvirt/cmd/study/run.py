@@ -14,13 +14,13 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt import saved_document
 from hpcvirt import words
 from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
-from hpcvirt.bench.results import location
 from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -33,6 +33,7 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import bound_arguments
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
@@ -76,6 +77,7 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
         parser.add_argument('--pairs', type=command.whole_number(1, 1000),
                             default=plans.STUDY_PAIRS, metavar='N',
                             help='number of pairs (default: %(default)s)')
+        bound_arguments.add(parser)
         targets.add_instances(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -102,10 +104,12 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
             scaling.select_benchmarks(case, args.instead))
         settings = requests.read_settings(args.settings, targets.SET)
         requests.check_used(chosen.definitions, settings, targets.SET)
+        given = bound_arguments.read(args, chosen.definitions)
         decidable.check(
-            _foresee(args, planned, chosen, settings), decidable.Advice(
-                'give --pairs {}', f'"hpcvirt bench run --study {study_.id}/'
-                f'{case.id} --no-verdict" measures without a verdict'))
+            _foresee(args, planned, chosen, settings, given), decidable.Advice(
+                'give --pairs {}', f'{bound_arguments.ADVICE}, or measure '
+                'without a verdict by "hpcvirt bench run --study '
+                f'{study_.id}/{case.id} --no-verdict"'))
         _check(args, max(1, case.guests.networks))
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(_steps(args, planned, chosen)))
@@ -115,7 +119,7 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
             return command.CommandResult([case_plan.document(planned)], str)
         from hpcvirt.bench.report import text
         with command.interrupting_sigterm():
-            measured = _measure(args, planned, chosen, settings)
+            measured = _measure(args, planned, chosen, settings, given)
         judged = verdict.judge_result(measured)
         document = {**case_plan.document(planned),
                     **json.loads(json_format.dumps(judged))}
@@ -149,7 +153,8 @@ def _plan_cases(study_: studies.Study,
 
 def _foresee(args: argparse.Namespace, planned: case_plan.CasePlan,
              chosen: study_case.StudyCase,
-             settings: Sequence[requests.Setting]) -> tuple[record.Run, ...]:
+             settings: Sequence[requests.Setting],
+             given: bound_arguments.GivenBounds) -> tuple[record.Run, ...]:
     """Foresee the runs in the instances of a case."""
     scaled = planned.scaled
     together = sizing.Machine(scaled.guests * scaled.vcpus,
@@ -158,7 +163,8 @@ def _foresee(args: argparse.Namespace, planned: case_plan.CasePlan,
         chosen.requests(together, settings),
         [decidable.Instances(planned.flavor.name, scaled.vcpus,
                              _list_hosts(scaled))],
-        record.Purpose.COMPARE, args.pairs)
+        record.Purpose.COMPARE, args.pairs, given.bounds,
+        given.overhead_percent)
 
 
 def _list_hosts(scaled: scaling.ScaledCase) -> list[str]:
@@ -205,7 +211,8 @@ def _native(args: argparse.Namespace, host: str) -> str:
 
 def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
              chosen: study_case.StudyCase,
-             settings: Sequence[requests.Setting]) -> record.Result:
+             settings: Sequence[requests.Setting],
+             given: bound_arguments.GivenBounds) -> record.Result:
     # The client libraries take half a second to load.
     with extras.bench():
         from hpcvirt.acceptance import measurement
@@ -219,13 +226,15 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
         case_plan.make_user_data(chosen.case))
     key_file = os.path.join(args.data, f'{name}.key')
     with (contextlib.closing(store_arguments.open_store(args)) as store,
-          location.measure(args.data, name)):
+          saved_document.lock(os.path.join(args.data, name),
+                                f'the case {name} is being measured')):
         with measurement.start(instances.start, instances.clear, key_file,
                                output.complain) as ids:
             entry = measurement.measure(
                 lambda pairs: plans.make(
                     chosen.requests(sides.whole(pairs), settings), pairs,
-                    record.Purpose.COMPARE, args.pairs),
+                    record.Purpose.COMPARE, args.pairs, bounds=given.bounds,
+                    overhead_percent=given.overhead_percent),
                 store, len(hosts) > 1,
                 [targets.find_server(args, server_id, planned.flavor.name,
                                      key_file) for server_id in ids],

@@ -4,12 +4,19 @@
 
 import dataclasses
 import re
+from unittest import mock
 
 from hpcvirt import exception
-from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
-from hpcvirt.bench.execute import reboot
+from hpcvirt.bench.execute import machine_facts
+
+
+def other_file(name, text):
+    """Let all machines have a file with another first line."""
+    return mock.patch.object(
+        machine_facts, 'READ', machine_facts.READ.replace(
+            'cd /', f"cd /\necho '{name}={text}'"))
 
 
 class Guest(local.LocalExecutor):
@@ -33,17 +40,13 @@ class Guest(local.LocalExecutor):
         if self._coming_up:
             self._coming_up -= 1
             raise exception.ConnectionLost('guest: no route')
-        if argv[-1] == reboot.BOOT_ID:
-            return executor.Completed(0, b'boot %d\n' % self._boots, b'')
         if argv[0] == 'sync':
             self.done.append('sync')
             return executor.Completed(0, b'', b'')
         done = super().run(argv, stdin, timeout_s)
-        if environment.FACTS in argv:
-            return dataclasses.replace(done, stdout=re.sub(
-                rb'^boot_id=.*', b'boot_id=boot %d' % self._boots,
-                done.stdout, flags=re.MULTILINE))
-        return done
+        return dataclasses.replace(done, stdout=re.sub(
+            rb'^(.*/|)boot_id=.*', rb'\1boot_id=boot %d' % self._boots,
+            done.stdout, flags=re.MULTILINE))
 
     def reboot(self):
         self.done.append('reboot')

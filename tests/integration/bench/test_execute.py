@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -18,12 +19,17 @@ from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.execute import reboot
 from hpcvirt.model import cpuset
 from tests.builders import folders
+from tests.builders import places
 from tests.integration.bench import executor_tests
 from tests.integration.bench import rebooting
+
+READ = machine_facts.READ
+SOFTWARE = environment.SOFTWARE
 
 
 class ConfinementTest(unittest.TestCase):
@@ -58,15 +64,22 @@ class ConfinementTest(unittest.TestCase):
 
 
 class EnvironmentTest(unittest.TestCase):
+    def capture(self, *command):
+        return self.environments.capture(self.place, command).facts
+
+    def setUp(self):
+        self.environments = environment.Environments()
+        self.place = Counting()
+
     def test_kernel_and_memory_of_this_machine_are_captured(self):
-        facts = environment.facts(local.LocalExecutor())
+        facts = self.capture()
         self.assertEqual(os.uname().release, facts['kernel'])
         total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
         self.assertEqual(total // 1024, int(facts['memory.total_kib']))
         self.assertIn(facts['virtual'], ('yes', 'no'))
 
     def test_no_fact_is_empty_or_has_a_second_line(self):
-        for name, value in environment.facts(local.LocalExecutor()).items():
+        for name, value in self.capture('sh').items():
             with self.subTest(name):
                 self.assertTrue(value)
                 self.assertNotIn('\n', value)
@@ -88,9 +101,115 @@ class EnvironmentTest(unittest.TestCase):
         change = environment.describe_load({'load': '1'}, {'load': '2'})
         self.assertEqual({'load.before': '1', 'load.after': '2'}, change)
 
+    def make_program(self, text):
+        """Replace a program, as packages do."""
+        draft = self.program.with_name('draft')
+        draft.write_text(f'#!/bin/sh\n# {text}\n')
+        draft.chmod(0o755)
+        draft.rename(self.program)
+
+    def test_programs_are_asked_once_and_when_they_are_replaced(self):
+        self.program = folders.make(self) / 'my program'
+        self.make_program('one')
+        first = self.capture('sh', str(self.program))
+        self.assertEqual(first, self.capture('sh', str(self.program)))
+        self.assertEqual([SOFTWARE, READ, READ], self.place.asked)
+        # Of the same size.
+        self.make_program('two')
+        second = self.capture('sh', str(self.program))
+        self.assertEqual({'program.my program'}, {
+            name for name, value in second.items() if value != first[name]})
+        self.assertEqual([READ, SOFTWARE, READ], self.place.asked[3:])
+        self.program.unlink()
+        self.assertNotIn('program.my program',
+                         self.capture('sh', str(self.program)))
+
+    def test_programs_are_asked_again_after_a_boot(self):
+        guest = rebooting.Guest()
+        first = self.environments.capture(guest, ['sh']).facts
+        guest.reboot()
+        with mock.patch.object(environment, 'SOFTWARE',
+                               'echo libc=updated\n' + SOFTWARE):
+            second = self.environments.capture(guest, ['sh']).facts
+            third = self.environments.capture(guest, ['sh']).facts
+        self.assertEqual({'libc', 'boot_id'}, {
+            name for name, value in second.items() if value != first[name]})
+        self.assertEqual(second, third)
+
+
+class Counting(local.LocalExecutor):
+    """A place that keeps what it is asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def run(self, argv, *more, **limits):
+        self.asked.append(argv[2])
+        return super().run(argv, *more, **limits)
+
+
+class MachineFactsTest(unittest.TestCase):
     def test_lines_of_another_form_are_ignored(self):
-        printed = b'Welcome!\nkernel=6.1\n\xff\xfe\n=x\n'
-        self.assertEqual({'kernel': '6.1'}, environment.parse(printed))
+        found = machine_facts.parse('Welcome!\nkernel=6.1\n\xff\xfe\n=x\n')
+        self.assertEqual(['kernel'], list(found))
+        self.assertEqual('6.1', found.line('kernel'))
+
+    def test_files_are_as_they_are_on_this_machine(self):
+        found = machine_facts.read(
+            local.LocalExecutor(), 'proc/[s]elf/status', 'proc/cpuinfo:^',
+            'proc/stat:^cpu', 'proc/no-such-file', 'proc/no-such:^x',
+            'proc/sys/kernel/*name',
+            'sys/class/net/*/speed', machine_facts.SIBLINGS)
+        self.assertEqual('grep', found.row('proc/self/status', 'Name'))
+        self.assertEqual(os.uname().nodename,
+                         found.text('proc/sys/kernel/hostname'))
+        self.assertEqual(os.cpu_count() + 1, len(found.lines('proc/stat')))
+        # The first CPU alone.
+        self.assertEqual('0', found.row('proc/cpuinfo', 'processor'))
+        self.assertEqual([], [line for line in found.lines('proc/cpuinfo')
+                              if not line])
+        self.assertIn('stat', found.names('proc'))
+        # The loopback has no speed: it cannot be read.
+        self.assertEqual(os.cpu_count(),
+                         len(list(found.find(machine_facts.SIBLINGS))))
+        self.assertEqual([('proc/sys/kernel/hostname', os.uname().nodename)],
+                         list(found.find('proc/sys/*/hostname')))
+
+    def test_colons_of_addresses_and_of_values_are_kept(self):
+        root = folders.make(self)
+        files = {'sys/bus/pci/devices/0000:17:00.0/class': '0x0200:00',
+                 'sys/bus/pci/devices/10000:e1:00.0/a_b': 'x: y=z: 1',
+                 'proc/cmdline': 'root=/dev/0000:17:00.0/x a:b',
+                 'proc/empty': ''}
+        for name, content in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(f'{content}\n')
+        with mock.patch.object(machine_facts, 'READ', machine_facts.READ
+                               .replace('cd /', f"cd '{root}'")):
+            found = machine_facts.read(
+                local.LocalExecutor(), 'sys/bus/pci/devices/*/*', 'proc/*')
+        self.assertEqual(files, {name: found.text(name) for name in found})
+
+    def test_the_size_of_an_answer_has_a_limit(self):
+        with self.assertRaisesRegex(
+                exception.Unreachable, 'local: its facts are longer than 16'):
+            machine_facts.ask(local.LocalExecutor(),
+                              'head -c 17000000 /dev/zero')
+
+    def test_a_script_that_fails_gives_no_facts(self):
+        with self.assertRaisesRegex(
+                exception.Unreachable,
+                '^local: its facts cannot be read: no disk$'):
+            machine_facts.ask(local.LocalExecutor(),
+                              'echo a=1; echo no disk >&2; exit 3')
+
+    def test_a_shell_prints_the_same(self):
+        name = machine_facts.BOOT_ID
+        done = subprocess.run(['sh', '-c', machine_facts.make_command(name)],
+                              check=True, text=True, capture_output=True)
+        self.assertEqual(machine_facts.parse(done.stdout).line(name),
+                         machine_facts.read(local.LocalExecutor(),
+                                            name).line(name))
 
 
 class LocalExecutorTest(executor_tests.ExecutorTests, unittest.TestCase):
@@ -137,17 +256,9 @@ class ProbeTest(unittest.TestCase):
         total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
         self.assertEqual(total // 1024 ** 2, machine.memory_mib)
 
-    def test_only_the_last_level_of_the_caches_counts_each_cache_once(self):
-        machine = mpi_hosts.parse_probe(
-            'cpus 4\nmemory_kib 2097152\ncells 2\ngpus 0\n'
-            'cache 1 32K 0\ncache 2 1024K 0-1\n'
-            'cache 3 8M 0-1\ncache 3 16M 2-3\n')
-        self.assertEqual(sizing.Machine(4, 2048, 2, 24 * 1024, 0), machine)
-
     def test_a_machine_without_cells_and_caches_has_one_cell(self):
-        self.assertEqual(
-            sizing.Machine(1, 1024, 1, None, 0), mpi_hosts.parse_probe(
-                'cpus 1\nmemory_kib 1048576\ncells 0\ngpus 0\n'))
+        self.assertEqual(sizing.Machine(1, 1024, 1, None, 0),
+                         mpi_hosts.probe(places.Machine('a', 1)))
 
     def test_gpus_are_those_of_the_drivers_of_nvidia_and_amd(self):
         root = folders.make(self)
@@ -161,18 +272,19 @@ class ProbeTest(unittest.TestCase):
         for number, gpu in enumerate(('0', '0', '28851', '51499', '57995')):
             (nodes / str(number)).mkdir(parents=True)
             (nodes / str(number) / 'gpu_id').write_text(gpu + '\n')
-        script = mpi_hosts.PROBE
-        for folder in ('/proc/driver/', '/sys/class/kfd/'):
-            script = script.replace(folder, f'{root}{folder}')
-        done = subprocess.run(['sh', '-c', script], check=True, text=True,
-                              capture_output=True)
-        self.assertEqual(5, mpi_hosts.parse_probe(done.stdout).gpus)
+        for name in (machine_facts.STATUS, machine_facts.MEMORY):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(pathlib.Path('/', name).read_text())
+        with mock.patch.object(machine_facts, 'READ', machine_facts.READ
+                               .replace('cd /', f"cd '{root}'")):
+            machine = mpi_hosts.probe(local.LocalExecutor())
+        self.assertEqual(5, machine.gpus)
 
     def test_an_answer_without_the_counts_names_the_place(self):
         class Place:
             name = 'ssh://router'
 
-            def run(self, _argv):
+            def run(self, *_call):
                 return executor.Completed(0, b'% unknown command\n', b'')
         with self.assertRaisesRegex(exception.Unreachable, 'ssh://router'):
             mpi_hosts.probe(Place())
@@ -274,6 +386,13 @@ class ScriptTest(unittest.TestCase):
         self.machine([[[0], [1], [2], [3]], [[4], [5], [6], [7]]])
         self.assertEqual(['0', '4', '1', '5', '2', '6', '3', '7'],
                          self.dealt('0-7', 8))
+
+    def test_cpus_that_are_off_or_only_possible_are_not_used(self):
+        self.machine([[[0, 1], [2, 3]]])
+        for cpu in (1, 2, 3):
+            (self.scratch / f'sys/devices/system/cpu/cpu{cpu}/online'
+             ).write_text('0\n' if cpu == 3 else '1\n')
+        self.assertEqual(['0,1', '2', '0,1'], self.dealt('0-127', 3))
 
     def test_only_cpus_of_the_guest_are_used(self):
         self.machine([[[0], [2], [4], [6]], [[1], [3], [5], [7]]])

@@ -1,72 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import os
 import sqlite3
-import subprocess
-import sys
 import threading
-import unittest
 
 import testtools
 
 from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store
 from tests.builders import folders
 from tests.builders import runs
-
-HOLD = """
-import sys
-from hpcvirt.bench.results import location
-with location.measure(sys.argv[1], 'e1'):
-    print('held', flush=True)
-    sys.stdin.read()
-"""
-
-
-class ActivityTest(unittest.TestCase):
-    """Which process measures: seen by another one."""
-
-    def setUp(self):
-        self.data = str(folders.make(self))
-
-    def hold(self):
-        other = subprocess.Popen(
-            [sys.executable, '-c', HOLD, self.data], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE)
-        self.addCleanup(other.communicate)
-        self.addCleanup(other.kill)
-        self.assertEqual(b'held\n', other.stdout.readline())
-        return other
-
-    def test_without_a_process_there_is_none(self):
-        self.assertIsNone(location.process(self.data, 'e1'))
-
-    def test_it_is_named_as_long_as_it_lives(self):
-        other = self.hold()
-        self.assertEqual(
-            location.Process(other.pid, os.uname().nodename),
-            location.process(self.data, 'e1'))
-        self.assertIsNone(location.process(self.data, 'e2'))
-        other.kill()
-        other.wait()
-        self.assertIsNone(location.process(self.data, 'e1'))
-        with location.measure(self.data, 'e1'):
-            self.assertEqual(os.getpid(),
-                             location.process(self.data, 'e1').pid)
-        self.assertEqual([], os.listdir(self.data))
-
-    def test_a_second_process_is_refused(self):
-        other = self.hold()
-        with (self.assertRaisesRegex(
-                exception.Unreachable,
-                f'result e1 is being measured by process {other.pid} on '),
-              location.measure(self.data, 'e1')):
-            self.fail('it is measured twice')
-        self.assertIsNotNone(location.process(self.data, 'e1'))
-
 
 STARTED_AT = '2026-11-20T10:00:00+00:00'
 #: Longer than a write takes on a busy machine.

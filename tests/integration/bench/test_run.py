@@ -4,7 +4,6 @@ import dataclasses
 import pathlib
 import tempfile
 import unittest
-from unittest import mock
 
 import testtools
 
@@ -13,6 +12,7 @@ from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import identity
@@ -22,6 +22,7 @@ from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import target
 from tests.builders import folders
+from tests.integration.bench import rebooting
 
 MAKEFILE = """\
 ep:
@@ -114,17 +115,22 @@ class IdentityTest(unittest.TestCase):
         return plan.PlannedRun(jobs, record.Run(
             '', definition.name, spec.variant.name, (), **more))
 
+    @staticmethod
+    def identify(planned, binaries):
+        return identity.identify(planned, binaries,
+                                 environment.Environments())
+
     def changes(self, before, **more):
-        return identity.changes(before, identity.identify(
+        return identity.changes(before, self.identify(
             self.planned(**more), {}))
 
     def test_what_is_as_it_was_changed_nothing(self):
-        before = identity.identify(self.planned(), {'ep': 'a'})
+        before = self.identify(self.planned(), {'ep': 'a'})
         self.assertEqual((), identity.changes(
-            before, identity.identify(self.planned(), {'ep': 'a'})))
+            before, self.identify(self.planned(), {'ep': 'a'})))
 
     def test_a_changed_definition_is_named(self):
-        before = identity.identify(self.planned(), {})
+        before = self.identify(self.planned(), {})
         definition = catalogue.get('namd-stmv')
         variant = definition.variants[0]
         for changes, name in (
@@ -143,45 +149,46 @@ class IdentityTest(unittest.TestCase):
                 self.assertIn(f'{name} ', found)
 
     def test_changed_inputs_are_named(self):
-        before = identity.identify(self.planned(), {'ep': 'a'})
+        before = self.identify(self.planned(), {'ep': 'a'})
         self.assertEqual(
             ('binary ep was a and is b',),
-            identity.changes(before, identity.identify(
+            identity.changes(before, self.identify(
                 self.planned(), {'ep': 'b'})))
         self.file.write_text('numsteps 400\n')
         self.assertEqual(
             {f'{side} file {self.input} changed' for side in record.Side},
-            set(identity.changes(before, identity.identify(
+            set(identity.changes(before, self.identify(
                 self.planned(), {'ep': 'a'}))))
 
     def test_a_changed_machine_is_named(self):
-        before = identity.identify(self.planned(facts={'pages': 'small'}), {})
+        before = self.identify(self.planned(facts={'pages': 'small'}), {})
         self.assertEqual(
             ('guest pages was small and is large',
              'native pages was small and is large'),
             self.changes(before, facts={'pages': 'large'}))
-        with mock.patch.object(environment, 'FACTS', environment.FACTS
-                               + 'fact cpu.governor powersave\n'):
+        with rebooting.other_file(
+                'sys/devices/system/cpu/cpu0/cpufreq/scaling_governor',
+                'powersave'):
             found = self.changes(before, facts={'pages': 'small'})
         self.assertIn('guest cpu.governor', found[0])
         self.assertIn('native cpu.governor', found[1])
 
     def test_another_program_of_the_same_name_is_named(self):
         self.program.chmod(0o755)
-        before = identity.identify(self.planned(), {})
+        before = self.identify(self.planned(), {})
         self.program.write_text('2')
         self.assertIn('guest program.namd2 changed', self.changes(before))
 
     def test_what_changes_by_itself_is_left_out(self):
-        before = identity.identify(self.planned(), {})
+        before = self.identify(self.planned(), {})
         self.assertEqual((), self.changes(before, facts={
             'server.id': 'b', 'server.host_cpus': '4-7', 'boot_id': 'c'}))
         kib = 33554432
         found = []
         for now in (kib - 300, kib + 300, 2 * kib):
-            with mock.patch.object(environment, 'facts', lambda *_: {
-                    'memory.total_kib': str(now)}):  # noqa: B023
-                found.append(identity.identify(self.planned(), {}))
+            with rebooting.other_file(machine_facts.MEMORY,
+                                      f'MemTotal: {now} kB'):
+                found.append(self.identify(self.planned(), {}))
         self.assertEqual((), identity.changes(*found[:2]))
         self.assertEqual(2, len(identity.changes(*found[1:])))
 

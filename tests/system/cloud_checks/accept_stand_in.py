@@ -15,7 +15,6 @@ import sys
 from novaclient.v2 import servers as nova_servers
 
 from hpcvirt.bench.execute import local
-from hpcvirt.bench.execute import reboot
 from hpcvirt.cloud import servers
 from hpcvirt.cmd import main
 from hpcvirt.cmd.bench import targets
@@ -28,12 +27,9 @@ _boots = []
 class _Guest(local.LocalExecutor):
     def run(self, argv, *args, **more):
         done = super().run(argv, *args, **more)
-        found = b'boot %d' % len(_boots)
-        if argv[-1] == reboot.BOOT_ID:
-            return dataclasses.replace(done, stdout=found)
         return dataclasses.replace(done, stdout=re.sub(
-            rb'^boot_id=.*', b'boot_id=' + found, done.stdout,
-            flags=re.MULTILINE))
+            rb'^(.*/|)boot_id=.*', rb'\1boot_id=boot %d' % len(_boots),
+            done.stdout, flags=re.MULTILINE))
 
 
 def _reboot_one(rebooter):

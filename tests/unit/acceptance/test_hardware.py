@@ -9,6 +9,7 @@ import fixtures
 from hpcvirt import exception
 from hpcvirt.acceptance import hardware
 from hpcvirt.bench.execute import executor
+from tests.builders import places
 
 CPU = 'sys/devices/system/cpu'
 NIC = 'sys/bus/pci/devices/0000:41:00.0'
@@ -19,7 +20,7 @@ HOST = {
     'proc/uptime': '1000.00 900.0',
     'proc/stat': 'cpu  0 0 0 0 0 0 0 0 0 0\n' + '\n'.join(
         f'cpu{cpu} 0 0 0 0 0 0 0 0 0 0' for cpu in range(4)),
-    'proc/interrupts/MCE': '0 0 0 0   Machine check exceptions',
+    'proc/interrupts': ' MCE: 0 0 0 0   Machine check exceptions',
     f'{PORT}/class': '0x060400', f'{PORT}/secondary_bus_number': '65',
     f'{PORT}/max_link_speed': '16.0 GT/s PCIe', f'{PORT}/max_link_width': '16',
     f'{NIC}/class': '0x020000',
@@ -61,10 +62,8 @@ class Place:
     def __init__(self, files):
         self.files = dict(files)
 
-    def run(self, _argv):
-        return executor.Completed(0, ''.join(
-            f'{name}={line}\n' for name, text in self.files.items()
-            for line in text.split('\n')).encode(), b'')
+    def run(self, *_call):
+        return executor.Completed(0, places.print_files(self.files), b'')
 
 
 class HardwareTest(unittest.TestCase):
@@ -104,7 +103,8 @@ class HardwareTest(unittest.TestCase):
     def test_counters_that_grow_are_faults(self):
         edac = 'sys/devices/system/edac/mc/mc0'
         for name, text, said in (
-                ('proc/interrupts/MCE', '0 0 1 0   Machine', 'machine checks'),
+                ('proc/interrupts', ' MCE: 0 0 1 0   Machine',
+                 'machine checks'),
                 (f'{NIC}/aer_dev_fatal', 'TOTAL_ERR_FATAL 1',
                  'uncorrected PCIe errors'),
                 (f'{NIC}/aer_dev_correctable', 'RxErr 0\nTOTAL_ERR_COR 12',
@@ -172,9 +172,11 @@ class HardwareTest(unittest.TestCase):
 
     def test_what_the_firmware_says_is_read(self):
         place = Place({
-            'proc/uptime': '5.00 1.0', 'sys_vendor': 'Dell Inc.',
-            'bios_version': '2.19.1', 'cpu.model': 'AMD EPYC 7763',
-            'kernel': '6.1.0'})
+            'proc/uptime': '5.00 1.0',
+            'sys/class/dmi/id/sys_vendor': 'Dell Inc.',
+            'sys/class/dmi/id/bios_version': '2.19.1',
+            'proc/cpuinfo': 'model name\t: AMD EPYC 7763',
+            'proc/sys/kernel/osrelease': '6.1.0'})
         self.assertEqual({
             'vendor': 'Dell Inc.', 'firmware': '2.19.1',
             'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'},

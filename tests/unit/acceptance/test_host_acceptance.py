@@ -58,7 +58,7 @@ class AcceptanceCase(testtools.TestCase):
         self.world = accepted.World(self.useFixture(fixtures.TempDir()).path)
         self.lines = []
         for name, new in (
-                ('acceptance.records.write_record', self.world.write),
+                ('saved_document.save', self.world.write),
                 ('acceptance.measurement.execute', self.world.execute),
                 ('bench.run.sampler.read_clock', self.world.read_clock)):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))

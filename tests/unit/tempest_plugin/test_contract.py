@@ -5,6 +5,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import contract
+from tests.builders import places
 
 FLAVOR = plan_document.FlavorSummary(
     name='f', vcpus=4, ram_mib=2048, per_host={},
@@ -67,15 +68,35 @@ class ViolationsTest(unittest.TestCase):
         self.assertEqual(2, len(contract.split_cores(found, 2, apart)))
 
 
-PRINTED = ('0-3\n0-1\n0-1 2-3 \n613520\nhugepages-1048576kB '
-           'hugepages-2048kB \n0x1af4:0x1000:-1 0x8086:0x1515:1 \n')
+PCI = 'sys/bus/pci/devices'
+FILES = {
+    'sys/devices/system/cpu/online': '0-3',
+    'sys/devices/system/node/online': '0-1',
+    **{f'sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list': core
+       for cpu, core in enumerate(('0-1', '0-1', '2-3', '2-3'))},
+    'proc/meminfo': 'MemTotal:         613520 kB\nMemFree: 1 kB',
+    'sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages': '0',
+    'sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages': '0',
+    **{f'{PCI}/0000:00:0{number}.0/{name}': text
+       for number, device in enumerate((
+           ('0x060000', '0x8086', '0x1237', '-1', ''),
+           ('0x020000', '0x1af4', '0x1000', '-1', ''),
+           ('0x020000', '0x8086', '0x1515', '1', ''),
+           ('0x020000', '0x8086', '0x1515', '1', '0x020000')))
+       for name, text in zip(('class', 'vendor', 'device', 'numa_node',
+                              'physfn/class'), device, strict=True)}}
+
+
+def print_guest(**changes):
+    """Print what a guest prints."""
+    return places.print_files({**FILES, **changes}).decode()
 
 
 class GuestTest(unittest.TestCase):
     """Reading what guests print about their hardware."""
 
     def test_everything_is_read(self):
-        found = contract.parse_guest(PRINTED)
+        found = contract.parse_guest(print_guest())
         self.assertEqual({0, 1, 2, 3}, found.cpus)
         self.assertEqual({0, 1}, found.cells)
         self.assertEqual({frozenset({0, 1}), frozenset({2, 3})}, found.cores)
@@ -85,11 +106,15 @@ class GuestTest(unittest.TestCase):
                          found.network_devices)
 
     def test_guest_without_pools_and_devices(self):
-        found = contract.parse_guest('0\n0\n0 \n64\n\n\n')
+        found = contract.parse_guest('\n'.join(
+            line for line in print_guest().splitlines()
+            if 'hugepages' not in line and 'pci' not in line))
         self.assertEqual(((), ()), (found.page_pools, found.network_devices))
 
     def test_other_output_is_refused(self):
-        for text in ('', 'sh: not found\n', PRINTED.replace('613520', '?')):
+        for text in ('', 'sh: not found\n',
+                     print_guest().replace('613520', '?'),
+                     print_guest().replace('online=0-3', 'online=?')):
             with self.subTest(text=text):
                 self.assertRaises(exception.InvalidInput,
                                   contract.parse_guest, text)

@@ -14,7 +14,7 @@ import fixtures
 import testtools
 
 from hpcvirt import exception
-from hpcvirt.acceptance import records as acceptance_records
+from hpcvirt import saved_document
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.run import target as targets
 from hpcvirt.cmd import command
@@ -54,7 +54,7 @@ cp "$3" "settings.$1"
 """
 
 
-write_record = acceptance_records.write_record
+save = saved_document.save
 
 
 class KilledError(BaseException):
@@ -94,7 +94,7 @@ class World:
 
     def write(self, path, found):
         self.act('write')
-        write_record(path, found)
+        save(path, found)
 
     def settings(self, host):
         path = self.folder / f'settings.{host}'
@@ -189,9 +189,11 @@ class Place:
 
     count = 0
 
-    def run(self, _argv):
+    def run(self, *_call):
         Place.count += 1000
-        return executor.Completed(0, b'%d' % Place.count, b'')
+        return executor.Completed(
+            0, b'proc/interrupts= TLB: %d  TLB shootdowns\n' % Place.count,
+            b'')
 
     def close(self):
         pass
@@ -223,7 +225,7 @@ class TuningTest(testtools.TestCase):
         self.world.actions, self.world.killed_at = [], killed_at
         self.clients = [Client(self.world, name) for name in NAMES]
         self.bench = Bench(self.world)
-        for name, new in (('acceptance.records.write_record',
+        for name, new in (('saved_document.save',
                            self.world.write),
                           ('tune.trial_measurement.measure',
                            self.bench.measure),
@@ -423,29 +425,29 @@ class TuneRecordTest(testtools.TestCase):
 
     def test_what_is_written_is_read(self):
         self.assertEqual((), self.find('d').trials)
-        write_record(str(self.path), self.found)
+        save(str(self.path), self.found)
         for options in ('', '--user root'):
             self.assertEqual(self.found, self.find('d', options))
 
     def test_another_document_of_the_same_name_is_refused(self):
-        write_record(str(self.path), self.found)
+        save(str(self.path), self.found)
         error = self.assertRaises(exception.InvalidInput, self.find, 'other')
         self.assertIn('is the record of another document', str(error))
 
     def test_other_options_are_refused(self):
-        write_record(str(self.path), self.found)
+        save(str(self.path), self.found)
         error = self.assertRaises(exception.InvalidInput, self.find, 'd',
                                   '--user other')
         self.assertIn('was begun with --user root', str(error))
 
     def test_a_damaged_record_is_refused(self):
-        write_record(str(self.path), self.found)
+        save(str(self.path), self.found)
         self.path.write_text(self.path.read_text().replace(
             '"screen"', '"other"'))
         self.assertRaises(exception.InvalidInput, self.find, 'd')
 
     def test_the_record_of_an_earlier_version_is_refused_in_one_line(self):
-        write_record(str(self.path), self.found)
+        save(str(self.path), self.found)
         self.path.write_text(self.path.read_text().replace(
             '"block"', '"host": "n1", "block"'))
         error = self.assertRaises(exception.InvalidInput, self.find, 'd')

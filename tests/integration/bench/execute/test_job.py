@@ -43,6 +43,9 @@ class JobTest(unittest.TestCase):
                                    os.path.dirname(self.job.directory)]):
             os.mkdir(directory, 0o700)
 
+    def read(self, name):
+        return self.job.read(name).get(name)
+
     def start(self, *argv, limit_s=0, inputs=None, environment=None):
         self.job.prepare(argv, inputs or {}, environment or {})
         self.job.start(limit_s)
@@ -61,7 +64,7 @@ class JobTest(unittest.TestCase):
                    inputs={'data': b'\x00\xff\n'},
                    environment={'WORD': "a 'b'"})
         self.wait()
-        self.assertEqual(b"\x00\xff\na 'b'\n", self.job.read('stdout'))
+        self.assertEqual(b"\x00\xff\na 'b'\n", self.read('stdout'))
 
     def test_a_second_start_has_no_effect(self):
         self.start('sleep', '0.5')
@@ -89,13 +92,13 @@ class JobTest(unittest.TestCase):
         boot.write_text('another\n')
         self.job.start(0)
         self.assertIs(job.JobState.STARTING, self.job.poll())
-        self.assertIsNone(self.job.read('stdout'))
+        self.assertIsNone(self.read('stdout'))
 
     def test_another_process_finds_the_job_by_its_directory(self):
         self.start('sh', '-c', 'echo found')
         self.job = job.Job(local.LocalExecutor(), self.job.directory)
         self.assertEqual(0, self.wait().status)
-        self.assertEqual(b'found\n', self.job.read('stdout'))
+        self.assertEqual(b'found\n', self.read('stdout'))
 
     def test_a_job_whose_time_is_up_ends_with_124(self):
         self.start('sh', '-c', 'trap "" TERM; sleep 60', limit_s=1)
@@ -106,7 +109,7 @@ class JobTest(unittest.TestCase):
                                 *[('exit 0', 0)] * 5):
             self.start('sh', '-c', program, limit_s=600)
             self.assertEqual(status, self.wait().status)
-            group = self.job.read('pid').split()[0].decode()
+            group = self.read('pid').split()[0].decode()
             self.until(lambda group=group: not list(self.processes(group)))
             self.job.remove()
 
@@ -122,12 +125,12 @@ class JobTest(unittest.TestCase):
     def test_a_killed_job_is_lost(self):
         self.start('sleep', '60')
         self.wait_until_running()
-        os.killpg(int(self.job.read('pid').split()[0]), signal.SIGKILL)
+        os.killpg(int(self.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.JobState.LOST, self.wait())
 
     def test_a_removed_job_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; sleep 60')
-        child = int(self.until(lambda: self.job.read('child')))
+        child = int(self.until(lambda: self.read('child')))
         self.job.remove()
         self.assertIs(job.JobState.ABSENT, self.job.poll())
         self.assertRaises(ChildProcessError, os.waitpid, child, os.WNOHANG)
@@ -163,9 +166,9 @@ class JobTest(unittest.TestCase):
 
     def test_what_a_killed_leader_leaves_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; exec sleep 60')
-        self.until(lambda: self.job.read('pid'))
-        child = int(self.until(lambda: self.job.read('child')))
-        os.kill(int(self.job.read('pid').split()[0]), signal.SIGKILL)
+        self.until(lambda: self.read('pid'))
+        child = int(self.until(lambda: self.read('child')))
+        os.kill(int(self.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.JobState.LOST, self.wait())
         self.assertFalse(processes.has_ended(child))
         self.job.stop()
@@ -187,7 +190,7 @@ class JobTest(unittest.TestCase):
         directory = pathlib.Path(self.job.directory)
         ranks = self.until(lambda: list(directory.glob('rank.*')),
                            lambda found: len(found) == 2)
-        leader = int(self.job.read('pid').split()[0])
+        leader = int(self.read('pid').split()[0])
         # Open MPI takes them out of the process group of the job.
         self.assertTrue(all(os.getpgid(int(rank.suffix[1:])) != leader
                             for rank in ranks))
@@ -228,15 +231,23 @@ class JobTest(unittest.TestCase):
 
     def test_a_file_that_is_not_there_is_none(self):
         self.start('true')
-        self.assertIsNone(self.job.read('nothing'))
+        self.assertIsNone(self.read('nothing'))
+
+    def test_several_files_are_read_at_once(self):
+        self.start('sh', '-c', 'printf "out 3\\nx"; printf "a b" >&2; '
+                   ': > none')
+        self.wait()
+        self.assertEqual(
+            {'stderr': b'a b', 'none': b'', 'stdout': b'out 3\nx'},
+            self.job.read('stderr', 'none', 'nothing', 'stdout'))
 
     def test_no_more_of_a_file_is_read_than_a_parser_refuses(self):
         self.start('sh', '-c', 'head -c 80000000 /dev/zero > output; '
                    'mkfifo pipe; ln -s /dev/zero link')
         self.wait()
-        self.assertEqual(text.LIMIT_BYTES + 1, len(self.job.read('output')))
-        self.assertIsNone(self.job.read('pipe'))
-        self.assertIsNone(self.job.read('link'))
+        self.assertEqual(text.LIMIT_BYTES + 1, len(self.read('output')))
+        self.assertIsNone(self.read('pipe'))
+        self.assertIsNone(self.read('link'))
 
     def test_a_job_that_prints_too_much_floods(self):
         for stream in ('1', '2'):

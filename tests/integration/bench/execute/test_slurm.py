@@ -132,7 +132,7 @@ class SlurmExecutorTest(executor_tests.ExecutorTests, StandInCase):
         ended = waiting.poll(detached.poll, lambda state: isinstance(
             state, job.Ended), 20, 0.05)
         self.assertEqual(0, ended.status)
-        self.assertEqual(b'\xff\n', detached.read('stdout'))
+        self.assertEqual(b'\xff\n', detached.read('stdout')['stdout'])
 
     def test_a_job_ends_with_the_allocation(self):
         detached = job.Job(self.place, str(self.folder / 'run' / 'job'))
@@ -140,7 +140,7 @@ class SlurmExecutorTest(executor_tests.ExecutorTests, StandInCase):
         detached.start(0)
         waiting.poll(detached.poll, lambda state: state is
                      job.JobState.RUNNING, 20, 0.05)
-        leader = detached.read('pid').split()[0].decode()
+        leader = detached.read('pid')['pid'].split()[0].decode()
         self.place.close()
         self.assertTrue(waiting.poll(
             lambda: processes.has_ended(int(leader)), bool, 10, 0.05))

@@ -11,6 +11,7 @@ from unittest import mock
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
@@ -121,7 +122,7 @@ class SampleTest(unittest.TestCase):
                                      warm_up=False,
                                      relaunch=launch is record.Launch.COLD)
         return sampler.sample(
-            jobs, 'run', due, [{} for _ in jobs],
+            jobs, 'run', due, [{} for _ in jobs], environment.Environments(),
             lambda name, content: record.RawOutput(name, name, '',
                                                    len(content)),
             launch=launch)

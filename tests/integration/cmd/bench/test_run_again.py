@@ -2,26 +2,20 @@
 
 """A run that is repeated, or continued after something has changed."""
 
-import contextlib
 import json
 import subprocess
 import sys
 from unittest import mock
 
 from hpcvirt import exception
-from hpcvirt.bench.execute import environment
 from hpcvirt.bench.results import store as stores
+from tests.integration.bench import rebooting
 from tests.integration.bench import run_case
 
-FACTS = environment.FACTS
 
-
-@contextlib.contextmanager
 def on_changed_machines():
     """Both machines have another kernel."""
-    with mock.patch.object(environment, 'FACTS', FACTS.replace(
-            'file kernel ', 'fact kernel 7.1; fact was ')):
-        yield
+    return rebooting.other_file('proc/sys/kernel/osrelease', '7.1')
 
 
 class RunAgainTest(run_case.RunCase):

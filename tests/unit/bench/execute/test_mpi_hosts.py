@@ -10,6 +10,7 @@ from hypothesis import strategies
 from hpcvirt import exception
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import machine_facts
 from hpcvirt.bench.execute import mpi_hosts
 from tests.builders import places
 
@@ -50,31 +51,59 @@ class TestSlots(testtools.TestCase):
 
 
 class TestProbe(testtools.TestCase):
-    PRINTED = ('cpus 8\nmemory_kib 16777216\ncells 2\ngpus 4\n'
-               'cache 3 16384K 0-3\ncache 3 16384K 4-7\ncache 2 512K 0\n')
+    def probe(self, **changes):
+        """Probe a machine with other values."""
+        values = {'cpus': '0-7', 'online': '0-7', 'memory': '16777216',
+                  'size': '16384K', 'level': '3', **changes}
+        files = {
+            machine_facts.STATUS: f'Cpus_allowed_list:\t{values["cpus"]}',
+            machine_facts.CPUS_ONLINE: values['online'],
+            machine_facts.MEMORY: f'MemTotal: {values["memory"]} kB',
+            'sys/devices/system/node/node0/cpulist': '0-3',
+            'sys/devices/system/node/node1/cpulist': '4-7',
+            # A cell with memory alone.
+            'sys/devices/system/node/node2/cpulist': ''}
+        for number in range(4):
+            files[f'proc/driver/nvidia/gpus/{number}/information'] = 'H200'
+        for number, (level, kind, size, cpus) in enumerate((
+                ('1', 'Instruction', '32K', '0'), ('1', 'Data', '32K', '0'),
+                ('2', 'Unified', '512K', '0'),
+                (values['level'], 'Unified', values['size'], '0-3'),
+                # Each CPU shows it.
+                (values['level'], 'Unified', values['size'], '0-3'),
+                (values['level'], 'Unified', values['size'], '4-7'))):
+            here = f'sys/devices/system/cpu/cpu0/cache/index{number}'
+            files.update({f'{here}/level': level, f'{here}/type': kind,
+                          f'{here}/size': size,
+                          f'{here}/shared_cpu_list': cpus})
+        place = mock.Mock(spec_set=executor.Executor)
+        place.name = 'a guest'
+        place.run.return_value = executor.Completed(
+            0, places.print_files(files), b'')
+        return mpi_hosts.probe(place)
 
     def test_the_sizes_are_those_of_the_last_cache(self):
-        found = mpi_hosts.parse_probe(self.PRINTED)
-        self.assertEqual(sizing.Machine(8, 16384, 2, 32768, 4), found)
+        self.assertEqual(sizing.Machine(8, 16384, 2, 32768, 4), self.probe())
+
+    def test_cpus_that_are_only_possible_do_not_count(self):
+        self.assertEqual(8, self.probe(cpus='0-63').cpus)
+        self.assertEqual(4, self.probe(cpus='4-7', online='0-63').cpus)
 
     def test_several_machines_have_the_sum_of_their_sizes(self):
-        found = mpi_hosts.parse_probe(self.PRINTED)
+        found = self.probe()
         self.assertEqual(sizing.Machine(16, 32768, 4, 65536, 8, 2),
                          mpi_hosts.whole([found, found]))
         unknown = sizing.Machine(8, 16384)
         self.assertIsNone(mpi_hosts.whole([found, unknown]).gpus)
 
     def test_no_answer_of_a_guest_is_more_than_an_error(self):
-        for old, new in (('16777216', '9' * 400), ('16777216', '9' * 5000),
-                         ('16384K', f'{"9" * 400}K'), ('cpus 8', 'cpus'),
-                         ('cells 2', 'cells -1'), ('cpus 8\n', ''),
-                         ('16384K', '16384'), ('cache 3', 'cache x')):
-            answer = self.PRINTED.replace(old, new).encode()
-            place = mock.Mock(spec_set=executor.Executor)
-            place.name = 'a guest'
-            place.run.return_value = executor.Completed(0, answer, b'')
-            error = self.assertRaises(exception.Unreachable, mpi_hosts.probe,
-                                      place)
+        for changes in (
+                {'memory': '9' * 400}, {'memory': '9' * 5000},
+                {'size': f'{"9" * 400}K'}, {'cpus': ''}, {'cpus': '-1'},
+                {'cpus': '9' * 400}, {'online': 'x'}, {'memory': ''},
+                {'size': '-1K'}, {'level': 'x'}, {'cpus': '64-71'}):
+            error = self.assertRaises(exception.Unreachable, self.probe,
+                                      **changes)
             self.assertIn('cannot count its CPUs', str(error))
 
 

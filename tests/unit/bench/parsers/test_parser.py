@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import re
 import time
+from unittest import mock
 
 import hypothesis
 import testtools
@@ -56,7 +57,8 @@ def read(text, expect):
         raise reading.InvalidOutput('not good')
     word, ranks, name, unit, *_ = *text.split(), 'x', 's'
     value = eval(word, {'inf': float('inf')})
-    return reading.Reading({name: value}, {'ranks': ranks}, units={'x': unit})
+    return reading.Reading(dict.fromkeys(name.split(','), value),
+                           {'ranks': ranks}, units={'x': unit})
 """
 #: A definition that has it.
 SITE = output_format.OutputFormat(
@@ -96,6 +98,14 @@ class TestParsersOfPackages(testtools.TestCase):
             self.assertFalse(found.valid)
             self.assertIn(what, found.reason)
 
+    def test_a_definition_may_have_a_part_of_the_figures(self):
+        (usual,) = SITE.figures
+        form = dataclasses.replace(SITE, figures=(
+            usual, dataclasses.replace(usual, name='y')))
+        for raw in (b'2.5 4 x s', b'2.5 4 x,z s'):
+            found = parser.parse(form, raw, {})
+            self.assertEqual({'x'}, {*found.metrics}, found.reason)
+
     def test_the_parsers_of_hpcvirt_take_precedence(self):
         self.assertEqual(parser.PARSERS['osu'], parser.get('osu'))
 
@@ -121,6 +131,11 @@ class TestEveryParser(testtools.TestCase):
         for name, raw, expect in GOOD:
             found = self.parse(name, raw, expect)
             self.assertTrue(found.valid, f'{name}: {found.reason}')
+            # No figure is lost that a parser of hpcvirt finds.
+            with mock.patch.object(
+                    parser, '_define', lambda read, _: read.metrics):
+                self.assertEqual({*self.parse(name, raw, expect).metrics},
+                                 {*found.metrics})
 
     def test_a_definition_in_another_unit_than_the_output_is_refused(self):
         for name, raw, expect in GOOD:
