@@ -70,7 +70,6 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
-from hpcvirt.fleet import classes
 from hpcvirt.fleet import classes as fleet_classes
 from hpcvirt.fleet import state
 from hpcvirt.model import cpuset
@@ -310,7 +309,7 @@ def dump_instance(item: state.Instance,
     held = item.holding
     cells = zip(item.cells, held.placement.pages_kib, item.guest.demand.cells,
                 strict=True)
-    return classes.drop_defaults({
+    return fleet_classes.drop_defaults({
         'id': item.id, 'host': item.host,
         'flavor': (flavor.name if known.get(flavor.name) == flavor
                    else dump_flavor(flavor)),
@@ -441,6 +440,9 @@ def read(plain: object, where: str) -> FleetDocument:
         where, file.classes, file.flavors, file.flavor_files,
         tuple(instances), tuple(named))
     for name, own in document.classes.items():
+        if not name.strip():
+            raise exception.InvalidInput(f'{where}: classes',
+                                         'has a class without a name')
         if not isinstance(own.profile, str):
             own.read_profile(document.locate(name))
     _check_isolated(document)

@@ -171,6 +171,7 @@ class FleetDocumentTest(unittest.TestCase):
                 ({'a': {'hosts': [{**HOST, 'count': 2},
                                   {**HOST, 'name': 'h-2'}]}},
                  "'h-2' is the name of two hosts"),
+                ({' ': {'hosts': [HOST]}}, 'has a class without a name'),
                 ({'a': {'hosts': []}}, 'has no hosts')):
             with self.assertRaisesRegex(exception.InvalidInput, message):
                 read(classes=classes).check_names()
