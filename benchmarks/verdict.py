@@ -352,25 +352,28 @@ def main() -> int:
                         help='write the table of the documentation')
     parser.add_argument('--only', default='', metavar='TEXT',
                         help='only noise with this in its name')
+    parser.add_argument('--seed', default='', metavar='TEXT',
+                        help='draw other random numbers')
     parser.add_argument('--rules', action='store_true',
                         help='print what each rule is worth instead; with '
                         '--csv to verdict_rules.csv')
     args = parser.parse_args()
     if args.rules:
-        _compare_rules(args.trials, write=args.csv)
+        _compare_rules(args.trials, args.seed, write=args.csv)
         return 0
     cases = []
     for name, case in CASES.items():
         # Several figures take longer.
         trials = args.trials if case.figures == 1 else args.trials // 4
         if args.only in name:
-            cases += [(name, pairs, trials) for pairs in case.pairs]
+            cases += [(name, pairs, trials, args.seed)
+                      for pairs in case.pairs]
     with futures.ProcessPoolExecutor() as pool:
         found = list(pool.map(rates, *zip(*cases, strict=True)))
     failed = False
     rows = []
-    for (name, pairs, trials), (at_bound, equal, slow) in zip(cases, found,
-                                                         strict=True):
+    for (name, pairs, trials, _), (at_bound, equal, slow) in zip(
+            cases, found, strict=True):
         errors = [at_bound[judgement.VerdictResult.PASS],
                   at_bound[judgement.VerdictResult.FAIL],
                   equal[judgement.VerdictResult.FAIL]]
@@ -394,7 +397,7 @@ def main() -> int:
     return int(failed)
 
 
-def _compare_rules(trials: int, *, write: bool) -> None:
+def _compare_rules(trials: int, seed: str, *, write: bool) -> None:
     """Print the rates of guests with and without each rule."""
     rows = []
     for rule in RULES:
@@ -403,7 +406,8 @@ def _compare_rules(trials: int, *, write: bool) -> None:
             with contextlib.ExitStack() as stack:
                 if holder is not None:
                     stack.enter_context(mock.patch.object(holder, name, value))
-                at_bound, equal, _ = rates(rule.noise, rule.pairs, trials)
+                at_bound, equal, _ = rates(rule.noise, rule.pairs, trials,
+                                           seed)
             found += _show_false(rule.noise, at_bound, equal)
         rows.append((rule.name, f'{rule.noise}; {rule.pairs} pairs', *found))
     sys.stdout.write(text_table.draw(RULE_COLUMNS, rows,
@@ -426,10 +430,11 @@ def _show_false(
     return false, f'{100 * passed:.0f}'
 
 
-def rates(name: str, pairs: int,
-          trials: int) -> list[dict[judgement.VerdictResult, float]]:
+def rates(name: str, pairs: int, trials: int,
+          seed: str = '') -> list[dict[judgement.VerdictResult, float]]:
     """Simulate one kind of noise.
 
+    :param seed: guests with another seed are others
     :returns: the rate of each word for guests at the bound, as good as native,
         and twice as far as the bound. With several figures, a word counts for
         the first two kinds if any figure has it; only PASS of an equal guest
@@ -440,7 +445,7 @@ def rates(name: str, pairs: int,
 
     def count(kind: str,
               centre: float) -> dict[judgement.VerdictResult, float]:
-        dice = random.Random(f'{name} {pairs} {kind}')
+        dice = random.Random(f'{seed}{name} {pairs} {kind}')
         words = [_words(dice, case, pairs, LOSSES[kind] - centre)
                  for _ in range(trials)]
         return {word: sum(word in each for each in words) / trials
