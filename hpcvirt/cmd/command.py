@@ -146,11 +146,12 @@ def sigterm_event() -> Iterator[threading.Event]:
 
 
 @contextlib.contextmanager
-def interrupting_sigterm() -> Iterator[None]:
-    """Let SIGTERM interrupt the command as Ctrl-C does, and only once.
+def interrupting_signals() -> Iterator[None]:
+    """Let kill and the end of the login interrupt as Ctrl-C does, but once.
 
-    Python drops an interrupt that comes while a finalizer runs; it is raised
-    again a moment later.
+    A command that nohup has started ignores the end of the login. Python drops
+    an interrupt that comes while a finalizer runs; it is raised again a moment
+    later.
     """
     is_raised = False
     again: threading.Timer | None = None
@@ -174,7 +175,9 @@ def interrupting_sigterm() -> Iterator[None]:
             threading.get_ident(), signal.SIGTERM))
         again.start()
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt)
+              for number in (signal.SIGTERM, signal.SIGHUP)
+              if signal.getsignal(number) is not signal.SIG_IGN}
     hook_before = sys.unraisablehook
     sys.unraisablehook = report
     try:
@@ -184,7 +187,8 @@ def interrupting_sigterm() -> Iterator[None]:
             # What was to be interrupted has ended.
             again.cancel()
         sys.unraisablehook = hook_before
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Command(command.Command):

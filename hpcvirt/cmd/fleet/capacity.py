@@ -113,7 +113,7 @@ def _serve(args: argparse.Namespace) -> None:
           if getattr(args, name) is not None)],
         args.interval)
     with (contextlib.suppress(KeyboardInterrupt),
-          command.interrupting_sigterm()):
+          command.interrupting_signals()):
         reader.read()
         with exporter.run_server(reader.answer, where):
             reader.read_again()

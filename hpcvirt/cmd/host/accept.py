@@ -136,7 +136,7 @@ input, the cloud or the host cannot be used.
             return command.CommandResult(serialization.dump(asked), str)
         from hpcvirt.acceptance import report
         try:
-            with command.interrupting_sigterm():
+            with command.interrupting_signals():
                 found = _accept(args, host, request)
         except KeyboardInterrupt:
             output.complain('hpcvirt: interrupted; finished samples are kept, '

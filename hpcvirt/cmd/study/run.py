@@ -118,7 +118,7 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
         if not args.apply:
             return command.CommandResult([case_plan.document(planned)], str)
         from hpcvirt.bench.report import text
-        with command.interrupting_sigterm():
+        with command.interrupting_signals():
             measured = _measure(args, planned, chosen, settings, given)
         judged = verdict.judge_result(measured)
         document = {**case_plan.document(planned),

@@ -131,7 +131,7 @@ def _carry_out(args: argparse.Namespace, space: model.Space, name: str,
     print(printable.lines(lines), end='', flush=True)
     if not args.apply:
         return None
-    with (command.interrupting_sigterm(),
+    with (command.interrupting_signals(),
           contextlib.closing(store_arguments.open_store(args)) as store):
         return tuning.Tuning(
             space=space, folder=os.path.dirname(args.experiment),

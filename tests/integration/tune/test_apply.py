@@ -56,7 +56,7 @@ PROCESS = """\
 import sys
 from hpcvirt.cmd import command
 from tests.integration.tune import test_apply
-with command.interrupting_sigterm():
+with command.interrupting_signals():
     test_apply.run(sys.argv[1], {minutes})
 """
 

@@ -374,7 +374,7 @@ class TuningTest(testtools.TestCase):
                 if len(self.bench.measured) == 2:
                     os.kill(os.getpid(), number)
             self.bench.disturb = disturb
-            with command.interrupting_sigterm():
+            with command.interrupting_signals():
                 self.assertRaises(KeyboardInterrupt, self.tuning.run)
             self.assertEqual([], self.world.left())
             self.assertEqual(2, len(self.recorded()))

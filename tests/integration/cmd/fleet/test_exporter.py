@@ -172,7 +172,7 @@ class FleetReaderTest(unittest.TestCase):
         timer.start()
         self.addCleanup(timer.cancel)
         begin = time.monotonic()
-        with command.interrupting_sigterm():
+        with command.interrupting_signals():
             self.assertRaises(KeyboardInterrupt,
                               self.reader('exec sleep 60').read)
         self.assertLess(time.monotonic() - begin, 20)
