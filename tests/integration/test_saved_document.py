@@ -55,7 +55,7 @@ class SaveTest(unittest.TestCase):
     def test_what_was_there_stays_if_the_disk_is_full(self):
         saved_document.save(str(self.path), State('first'))
         full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        with (mock.patch('os.fsync', side_effect=full),
+        with (mock.patch('os.fsync', autospec=True, side_effect=full),
               self.assertRaisesRegex(exception.InvalidInput, 'No space left')):
             saved_document.save(str(self.path), State('second'))
         self.assertEqual(State('first'), self.find())
