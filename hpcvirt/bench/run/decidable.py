@@ -51,15 +51,12 @@ class Instances:
 def foresee(wanted: Sequence[requests.RunRequest],
             groups: Iterable[Instances], purpose: record.Purpose, pairs: int,
             bounds: Mapping[str, judgement.Bound] | None = None,
-            overhead_percent: float | None = None,
             ) -> tuple[record.Run, ...]:
     """Foresee the runs in instances, as far as a verdict depends on them.
 
     :param groups: all that are judged together, measured one after the other
     :param pairs: number of pairs, or of samples of an unpaired run
     :param bounds: bounds of the user
-    :param overhead_percent: for every other primary metric; None for the
-        bounds of the benchmarks
     :raises InvalidInput: if more pairs are needed than are usual
     """
     runs = []
@@ -77,8 +74,7 @@ def foresee(wanted: Sequence[requests.RunRequest],
                     request, len(group.hosts),
                     f'{len(group.hosts)}x{group.cpus}', group.flavor),
                 parameters={**fixed, **request.settings},
-                bounds=bounds or {}, overhead_percent=overhead_percent,
-                launch=request.launch,
+                bounds=bounds or {}, launch=request.launch,
                 relaunched=request.launch is not record.Launch.COLD))
     return plans.set_counts(runs, pairs)
 

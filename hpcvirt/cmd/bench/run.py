@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
@@ -19,7 +20,6 @@ from hpcvirt.bench.run import sides
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.cmd.bench import bound_arguments
 from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import runs
@@ -43,7 +43,7 @@ _NO_VERDICT = '--no-verdict'
 _OTHERWISE = f'or {_NO_VERDICT} to measure without a verdict'
 _ADVICE = decidable.Advice(
     f'give --pairs {{}}, {_OTHERWISE}',
-    f'{bound_arguments.ADVICE}, {_OTHERWISE}')
+    f'give --bound METRIC=RATIO or --overhead PERCENT, {_OTHERWISE}')
 
 
 class RunBenchmarks(command.Report):
@@ -96,7 +96,13 @@ class RunBenchmarks(command.Report):
             targets.SET, action='append', default=[], metavar='KEY=VALUE',
             dest='settings',
             help='a size, ranks, threads or a path of the benchmark')
-        bound_arguments.add(parser)
+        parser.add_argument(
+            '--bound', action='append', default=[], metavar='METRIC=RATIO',
+            dest='bounds',
+            help='the worst ratio guest / native that passes')
+        parser.add_argument(
+            '--overhead', metavar='PERCENT',
+            help='how much slower the guest may be')
         parser.add_argument(
             _NO_VERDICT, action='store_true',
             help='measure although no verdict can follow')
@@ -118,6 +124,7 @@ class RunBenchmarks(command.Report):
             return _stop(args)
         if not args.where:
             raise exception.InvalidInput(_WHERE, 'is missing')
+        own_bounds = dict(bounds.parse(word) for word in args.bounds)
         settings = requests.read_settings(args.settings, targets.SET)
         case = study_case.read(args)
         wanted = () if case else requests.find(args.benchmarks, settings,
@@ -125,19 +132,21 @@ class RunBenchmarks(command.Report):
         definitions = case.definitions if case else [
             request.definition for request in wanted]
         requests.check_used(definitions, settings, targets.SET)
-        given = bound_arguments.read(args, definitions)
+        requests.check_bounds(definitions, own_bounds)
+        overhead = None
+        if args.overhead is not None:
+            overhead = bounds.read_overhead(args.overhead)
         is_judged = _needs_bounds(args)
-        if is_judged and given.overhead_percent is None:
+        if is_judged and overhead is None:
             decidable.check_bounded(
-                decidable.find_unbounded(definitions, given.bounds), _ADVICE)
+                decidable.find_unbounded(definitions, own_bounds), _ADVICE)
         pairs = _pairs(args)
         if case:
             wanted = case.requests(sides.whole(pairs), settings)
         plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
                           warm_ups=args.warm_ups, shape=args.shape,
                           launch=args.launch or '', of_launch=args.this_launch,
-                          bounds=given.bounds,
-                          overhead_percent=given.overhead_percent)
+                          bounds=own_bounds, overhead_percent=overhead)
         if is_judged:
             decidable.check([planned.run for planned in plan.runs], _ADVICE)
         judged = verdict.judge_result(_measure(args, plan, pairs))

@@ -33,7 +33,6 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
-from hpcvirt.cmd.bench import bound_arguments
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
@@ -77,7 +76,6 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
         parser.add_argument('--pairs', type=command.whole_number(1, 1000),
                             default=plans.STUDY_PAIRS, metavar='N',
                             help='number of pairs (default: %(default)s)')
-        bound_arguments.add(parser)
         targets.add_instances(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -104,12 +102,11 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
             scaling.select_benchmarks(case, args.instead))
         settings = requests.read_settings(args.settings, targets.SET)
         requests.check_used(chosen.definitions, settings, targets.SET)
-        given = bound_arguments.read(args, chosen.definitions)
         decidable.check(
-            _foresee(args, planned, chosen, settings, given), decidable.Advice(
-                'give --pairs {}', f'{bound_arguments.ADVICE}, or measure '
-                'without a verdict by "hpcvirt bench run --study '
-                f'{study_.id}/{case.id} --no-verdict"'))
+            _foresee(args, planned, chosen, settings), decidable.Advice(
+                'give --pairs {}', f'"hpcvirt bench run --study {study_.id}/'
+                f'{case.id}" takes --overhead PERCENT, or --no-verdict to '
+                'measure without a verdict'))
         _check(args, max(1, case.guests.networks))
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(_steps(args, planned, chosen)))
@@ -119,7 +116,7 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
             return command.CommandResult([case_plan.document(planned)], str)
         from hpcvirt.bench.report import text
         with command.interrupting_signals():
-            measured = _measure(args, planned, chosen, settings, given)
+            measured = _measure(args, planned, chosen, settings)
         judged = verdict.judge_result(measured)
         document = {**case_plan.document(planned),
                     **json.loads(json_format.dumps(judged))}
@@ -153,8 +150,7 @@ def _plan_cases(study_: studies.Study,
 
 def _foresee(args: argparse.Namespace, planned: case_plan.CasePlan,
              chosen: study_case.StudyCase,
-             settings: Sequence[requests.Setting],
-             given: bound_arguments.GivenBounds) -> tuple[record.Run, ...]:
+             settings: Sequence[requests.Setting]) -> tuple[record.Run, ...]:
     """Foresee the runs in the instances of a case."""
     scaled = planned.scaled
     together = sizing.Machine(scaled.guests * scaled.vcpus,
@@ -163,8 +159,7 @@ def _foresee(args: argparse.Namespace, planned: case_plan.CasePlan,
         chosen.requests(together, settings),
         [decidable.Instances(planned.flavor.name, scaled.vcpus,
                              _list_hosts(scaled))],
-        record.Purpose.COMPARE, args.pairs, given.bounds,
-        given.overhead_percent)
+        record.Purpose.COMPARE, args.pairs)
 
 
 def _list_hosts(scaled: scaling.ScaledCase) -> list[str]:
@@ -211,8 +206,7 @@ def _native(args: argparse.Namespace, host: str) -> str:
 
 def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
              chosen: study_case.StudyCase,
-             settings: Sequence[requests.Setting],
-             given: bound_arguments.GivenBounds) -> record.Result:
+             settings: Sequence[requests.Setting]) -> record.Result:
     # The client libraries take half a second to load.
     with extras.bench():
         from hpcvirt.acceptance import measurement
@@ -233,8 +227,7 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
             entry = measurement.measure(
                 lambda pairs: plans.make(
                     chosen.requests(sides.whole(pairs), settings), pairs,
-                    record.Purpose.COMPARE, args.pairs, bounds=given.bounds,
-                    overhead_percent=given.overhead_percent),
+                    record.Purpose.COMPARE, args.pairs),
                 store, len(hosts) > 1,
                 [targets.find_server(args, server_id, planned.flavor.name,
                                      key_file) for server_id in ids],
