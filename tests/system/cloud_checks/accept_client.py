@@ -155,9 +155,10 @@ class Client:
                      LIMIT_S, 0.5)
 
 
-def add_peers(client):
+def add_peers(client, process):
     """Store peer hosts once the acceptance has started to measure.
 
+    :param process: the acceptance
     Their figures are those of the program on this machine.
     """
     score = float(subprocess.run(
@@ -165,7 +166,9 @@ def add_peers(client):
         text=True).stdout.split()[-1])
     run = waiting.poll(lambda: first_run(client), bool, BOOT_S, 0.5)
     if run is None:
-        sys.exit(f'{client.host}: nothing is measured')
+        process.terminate()
+        said = process.communicate(timeout=LIMIT_S)[1]
+        sys.exit(f'{client.host}: nothing is measured: {said[-1500:]}')
     store = stores.Store(None, str(client.data))
     for number, level in enumerate(PEERS):
         name = f'peer{number}'
@@ -198,7 +201,7 @@ def emulated(client):
     flavor = client.create_flavor(client.flavor['name'],
                                   client.flavor['extra_specs'])
     process = client.start()
-    add_peers(client)
+    add_peers(client, process)
     found = client.document(process, 'FAIL')
     ratio = found['verdict']['judgements'][0]['interval']['high']
     if ratio >= MIN_RATIO:
@@ -220,7 +223,7 @@ def stand_in(client):
     """A host without loss passes against its class."""
     client.create_flavor(client.flavor['name'], client.flavor['extra_specs'])
     process = client.start()
-    add_peers(client)
+    add_peers(client, process)
     client.document(process, 'PASS')
     client.check_state(AUDITED)
     flavor = client.create_flavor('accepted', {
