@@ -17,6 +17,10 @@ from hpcvirt import words
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import machine_facts
 
+#: Longer values are cut; CPU flags are about 1,500 characters. A guest could
+#: print megabytes, which every sample would keep.
+LONGEST = 4000
+
 _CPU = 'sys/devices/system/cpu'
 _CPUINFO = 'proc/cpuinfo'
 _MEMORY_PAGES = 'sys/kernel/mm'
@@ -174,7 +178,8 @@ def _read_software(place: executor.Executor, command: Sequence[str],
     answer = machine_facts.ask(place, SOFTWARE, *command)
     names = tuple(dict.fromkeys(answer.lines('file')))
     files = _read_files(place, names)
-    said = {name: answer.line(name) for name in answer if name != 'file'}
+    said = _cut({name: answer.line(name)
+                 for name in answer if name != 'file'})
     state = (said.pop('boot_id', ''), *_state(files)[1:])
     return _Software(said, names, state), files
 
@@ -197,7 +202,7 @@ def _find_facts(files: machine_facts.MachineFacts) -> dict[str, str]:
         for member in files.names(pattern.partition('/*')[0]):
             name = beginning + member.removeprefix(_POOL)
             found[name] = files.line(pattern.replace('*', member))
-    return {name: value for name, value in found.items() if value}
+    return _cut(found)
 
 
 def _find_load(files: machine_facts.MachineFacts) -> dict[str, str]:
@@ -209,7 +214,12 @@ def _find_load(files: machine_facts.MachineFacts) -> dict[str, str]:
     found['uptime_s'] = files.line(_UPTIME).partition(' ')[0]
     found['swap_free_kib'] = files.row(
         machine_facts.MEMORY, 'SwapFree').partition(' ')[0]
-    return {name: value for name, value in found.items() if value}
+    return _cut(found)
+
+
+def _cut(found: Mapping[str, str]) -> dict[str, str]:
+    """Drop empty values, and cut those that are too long to be kept."""
+    return {name: value[:LONGEST] for name, value in found.items() if value}
 
 
 def _read_counters(files: machine_facts.MachineFacts,

@@ -5,10 +5,33 @@
 import unittest
 
 from hpcvirt.bench.execute import environment
+from hpcvirt.bench.execute import executor
+from tests.builders import places
 
 
 def load(ticks, read_kib):
     return {'ticks': ticks, 'read_kib': read_kib}
+
+
+class Guest:
+    """A guest that prints as much as it can, whatever it is asked."""
+
+    name = 'guest'
+
+    def run(self, *_call):
+        return executor.Completed(0, places.print_files({
+            'gcc': 'x' * 100_000, 'proc/cmdline': 'x' * 100_000,
+            'proc/cpuinfo': f'model name: {"x" * 100_000}',
+            'proc/uptime': 'x' * 100_000}), b'')
+
+
+class BoundTest(unittest.TestCase):
+    def test_no_value_is_kept_that_is_too_long(self):
+        found = environment.Environments().capture(Guest(), ['program'])
+        for name in ('gcc', 'kernel.cmdline', 'cpu.model'):
+            self.assertEqual(environment.LONGEST, len(found.facts[name]))
+        for load in (found.load, environment.load(Guest())):
+            self.assertEqual(environment.LONGEST, len(load['uptime_s']))
 
 
 class LoadTest(unittest.TestCase):
