@@ -105,8 +105,11 @@ class RunCase(unittest.TestCase):
         self.assertEqual(status, got, err)
         return json.loads(out)
 
-    def killed_and_resumed(self, words, number):
-        """Kill a run of two pairs after so many samples, run it again."""
+    def killed_and_resumed(self, words, number, planned):
+        """Kill a run after so many samples, and run it again to its end.
+
+        :param planned: how many samples it has then
+        """
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -116,11 +119,12 @@ class RunCase(unittest.TestCase):
         process.wait()
         result = self.result(*words, status=1)
         samples = result['runs'][0]['samples']
-        self.assertEqual(list(range(6)),
+        self.assertEqual(list(range(planned)),
                          [sample['position'] for sample in samples])
         self.assertEqual([sample.started_at for sample in kept],
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
+        return result
 
     def runs(self):
         return len(self.trace.read_text().split())

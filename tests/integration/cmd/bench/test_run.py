@@ -50,11 +50,16 @@ class RunCommandTest(run_case.RunCase):
 
     def test_a_machine_compared_with_itself_does_not_fail(self):
         result = self.result(*self.words(pairs=10, native=self.server.url),
-                             '--overhead', '25%', status=0)
+                             status=0)
         self.assertEqual('PASS', result['verdict']['result'])
+        self.assertEqual('aa', result['runs'][0]['purpose'])
+
+    def test_an_overhead_replaces_the_bounds(self):
+        words = self.words(pairs=10)
+        words[words.index('--no-verdict')] = '--this-launch'
+        result = self.result(*words, '--overhead', '25%', status=1)
+        self.assertEqual('FAIL', result['verdict']['result'])
         [run] = result['runs']
-        self.assertEqual('aa', run['purpose'])
-        # The overhead replaces the bounds.
         self.assertEqual(25, run['overhead_percent'])
         self.assertEqual(['mops_total'], list(run['bounds']))
         self.assertEqual(1 / 1.25, run['bounds']['mops_total']['ratio'])
@@ -182,10 +187,10 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual('FAIL', result['verdict']['result'])
 
     def test_a_killed_run_is_continued(self):
-        words = self.words(seconds=0.3, pairs=2)
-        self.killed_and_resumed(words, 3)
+        result = self.killed_and_resumed(self.words(seconds=0.3), 4, 12)
+        self.assertEqual('FAIL', result['verdict']['result'])
         # The job that ran when its runner died was waited for.
-        self.assertEqual(6, self.runs())
+        self.assertEqual(12, self.runs())
 
     def test_a_slow_guest_fails_and_a_broken_connection_loses_no_sample(self):
         words = self.words(seconds=0.2)

@@ -172,7 +172,7 @@ class InStepTest(run_case.RunCase):
 
     def test_periodic_a_killed_run_is_continued(self):
         words = self.words(seconds=0.5, pairs=2)
-        self.killed_and_resumed(words, 3)
+        self.killed_and_resumed(words, 3, 6)
         # No job ran without its fellow.
         self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
 
