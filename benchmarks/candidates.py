@@ -11,9 +11,10 @@ left, for 1, 10, 100 and 1,000 of them. Where they end, Nova's filters answer
 the same with 100 candidates, in the last column. The exit status is 1 if a
 host takes too long.
 
-The time cannot be the same for 1,000 candidates as for one: only to read on
-which cells their devices are takes 1 microsecond for a candidate, as long as
-the whole decision about one candidate in the quickest of these cases.
+The time cannot be the same for 1,000 candidates as for one. The last line says
+how long it takes to do no more than look up the cells of the devices of 1,000
+candidates, which any decision needs: longer than the whole decision about one
+candidate in the quickest of these cases.
 """
 
 import dataclasses
@@ -98,6 +99,9 @@ def main() -> int:
                 left, spent = measure_nova(case, host, NOVAS_COUNT)
                 shown.append(f'{spent:>11.1f} {left:>6}')
             print(f'{line:42}' + ''.join(shown), flush=True)
+    quickest = next(case for case in CASES if case.nova_ends)
+    print(f'only to look up cells, {COUNTS[-1]} candidates: '
+          f'{measure_reading(quickest, COUNTS[-1]):.2f} ms')
     print('ok' if worst <= LIMIT_MS else 'MISSED')
     return int(worst > LIMIT_MS)
 
@@ -174,6 +178,20 @@ def measure_nova(case: Case, host: Any, count: int) -> tuple[int, float]:
     passes, spent = fleet.timed(lambda: all(
         each.host_passes(host, spec) for each in filters))
     return len(host.allocation_candidates) if passes else 0, spent / 1000
+
+
+def measure_reading(case: Case, count: int) -> float:
+    """Look up the cells of all devices of candidates; return milliseconds."""
+    requests = make_request(case).pci_requests.requests
+    host = make_host(case, fleet.busy())
+    candidates = list_candidates(host, requests, count)
+    cells = {pool['rp_uuid']: pool['numa_node']
+             for pool in host.pci_stats.pools}
+    _, spent = fleet.timed(lambda: [
+        tuple(map(cells.get, (
+            providers[0] for providers in candidate['mappings'].values())))
+        for candidate in candidates])
+    return spent / 1000
 
 
 def offer(host: Any, spec: Any, count: int) -> None:
