@@ -82,9 +82,9 @@ _OF_FIRMWARE = {'vendor': 'sys_vendor', 'product': 'product_name',
           'firmware date': 'bios_date', 'board': 'board_name'}
 #: Fact to its name in the environment of a sample.
 _OF_ENVIRONMENT = {
-          'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
-          'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
-          'kernel command line': 'kernel.cmdline'}
+    'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
+    'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
+    'kernel command line': 'kernel.cmdline'}
 
 
 def count_guests(place: executor.Executor) -> int:

@@ -190,7 +190,8 @@ def _guest(size: cpu_partition.GuestSize, memory_mib: Sequence[int],
         numa_scope=(shape_model.NUMAScope.SOCKET
                     if size.one_socket and profile.socket_scope
                     else shape_model.NUMAScope.HOST),
-        exclusive_cells=scheduler_keys.exclusive_cells(dict(profile.extra_specs)))
+        exclusive_cells=scheduler_keys.exclusive_cells(
+            dict(profile.extra_specs)))
 
 
 def _add_devices(guest: shape_model.Shape, count: int,
