@@ -15,9 +15,12 @@ class Finalized:
         time.sleep(0.01)
 """
 SCRIPT = """\
+import signal
 import time
 from hpcvirt.cmd import command
 {finalized}
+# The tests may run in the background of nohup, which lets it be ignored.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 with command.interrupting_signals():
     try:
         Finalized()

@@ -212,7 +212,7 @@ class NodeTest(StandInCase):
             self.start(script)
             tracemalloc.start()
             # Less is too much here, so that it is printed in time.
-            with mock.patch.object(executor, 'MAX_OUTPUT_BYTES', 2 ** 20):
+            with mock.patch.object(executor, 'MAX_OUTPUT_BYTES', 2 ** 22):
                 self.refused('does not answer$', patience_s=0.5)
                 _, peak = tracemalloc.get_traced_memory()
                 tracemalloc.stop()
