@@ -31,7 +31,8 @@ T = TypeVar('T')
 #: The state of 10,000 hosts is smaller.
 _MAX_BYTES = 1 << 28
 _MAX_LOCK_BYTES = 4096
-#: How long a lock may be taken by somebody who only asks whose it is.
+#: How long a lock may be taken by somebody who only asks whose it is, or by
+#: a child of a process that was killed.
 _ASKING_S = 1.0
 _PAUSE_S = 0.01
 
@@ -114,7 +115,35 @@ def lock(path: str, what: str) -> Iterator[str]:
 
 
 def find_process(path: str) -> Process | None:
-    """Return the process that has the lock of a path; None if none has it."""
+    """Return the process that has the lock of a path; None if none has it.
+
+    A child that a killed process had not yet started has the lock until its
+    program runs. So one that has ended is looked at again for a moment; it is
+    returned after that, because it may live where this process cannot see it,
+    such as in another container.
+    """
+    deadline = time.monotonic() + _ASKING_S
+    while True:
+        found = _read_process(path)
+        if (found is None or not _has_ended(found)
+                or time.monotonic() > deadline):
+            return found
+        time.sleep(_PAUSE_S)
+
+
+def _has_ended(process: Process) -> bool:
+    if process.host != os.uname().nodename:
+        return False
+    try:
+        os.kill(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def _read_process(path: str) -> Process | None:
     try:
         handle = os.open(f'{os.path.realpath(path)}.lock',
                          os.O_RDONLY | _FLAGS)

@@ -4,7 +4,9 @@
 
 import dataclasses
 import errno
+import json
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -62,6 +64,20 @@ class SaveTest(unittest.TestCase):
         self.assertEqual(['state'], os.listdir(self.path.parent))
 
 
+#: Leaves a child that has the lock a moment longer, as one has that is about
+#: to execute its program.
+LEAVE = """
+import os, sys, time
+from hpcvirt import saved_document
+with saved_document.lock(sys.argv[1], 'e1 is measured'):
+    if not os.fork():
+        print('held', flush=True)
+        time.sleep(0.5)
+        os._exit(0)
+    sys.stdin.read()
+"""
+
+
 class LockTest(unittest.TestCase):
     """Which process has a lock: seen by another one."""
 
@@ -72,9 +88,9 @@ class LockTest(unittest.TestCase):
     def lock(self, path=None):
         return saved_document.lock(path or self.path, 'e1 is measured')
 
-    def hold(self):
+    def hold(self, script=HOLD):
         other = subprocess.Popen(
-            [sys.executable, '-c', HOLD, self.path], stdin=subprocess.PIPE,
+            [sys.executable, '-c', script, self.path], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE)
         self.addCleanup(other.communicate)
         self.addCleanup(other.kill)
@@ -98,6 +114,23 @@ class LockTest(unittest.TestCase):
             self.assertEqual(os.getpid(),
                              saved_document.find_process(self.path).pid)
         self.assertEqual([], os.listdir(self.folder))
+
+    def test_a_killed_one_has_it_no_longer_than_its_last_child(self):
+        other = self.hold(LEAVE)
+        other.kill()
+        other.wait()
+        self.assertIsNone(saved_document.find_process(self.path))
+        with self.lock():
+            pass
+
+    def test_one_that_cannot_be_seen_is_named(self):
+        """Another container may have its processes under other numbers."""
+        with self.lock():
+            text = json.dumps({'pid': 2 ** 22 + 1,
+                               'host': os.uname().nodename})
+            pathlib.Path(f'{self.path}.lock').write_text(text)
+            self.assertEqual(2 ** 22 + 1,
+                             saved_document.find_process(self.path).pid)
 
     def test_a_second_process_is_refused_whatever_it_calls_the_path(self):
         other = self.hold()

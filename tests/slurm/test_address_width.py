@@ -3,6 +3,7 @@
 """QEMU and libvirt say which width of addresses a guest can have."""
 
 import json
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -66,11 +67,24 @@ class LibvirtTest(unittest.TestCase):
             '<memory>65536</memory><os>'
             '<type arch="x86_64" machine="q35">hvm</type></os>'
             f'<cpu mode="custom"><model>qemu64</model>{width}</cpu></domain>')
+        # libvirt asks for the user of its daemon, which is not installed.
+        users, groups = folder / 'passwd', folder / 'group'
+        users.write_text(
+            'root:x:0:0::/root:/bin/sh\n'
+            'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin\n')
+        groups.write_text('root:x:0:\nkvm:x:64054:\n'
+                          'libvirt-qemu:x:64055:\n')
+        (folder / 'etc').mkdir(exist_ok=True)
+        (folder / 'etc' / 'qemu.conf').write_text(
+            'user = "root"\ngroup = "root"\n')
         # An embedded libvirt keeps all that it knows in its folder.
         return subprocess.run(
             ['virsh', '-q', '-c', f'qemu:///embed?root={folder}', 'define',
              domain], text=True, capture_output=True, check=False,
-            timeout=60).stderr
+            timeout=60, env={**os.environ,
+                             'LD_PRELOAD': 'libnss_wrapper.so',
+                             'NSS_WRAPPER_PASSWD': str(users),
+                             'NSS_WRAPPER_GROUP': str(groups)}).stderr
 
     def test_the_widths_that_libvirt_refuses_are_found(self):
         with tempfile.TemporaryDirectory() as name:

@@ -119,7 +119,11 @@ boot > boot
 #: Runs the command that PREPARE wrote, and stops it after $2 seconds unless 0.
 #: setsid creates a session and a process group, which outlives the connection
 #: and which the watchdog can stop as a whole. The leader of the group survives
-#: the TERM and writes the status. Finally it kills the group including the
+#: the TERM and writes the status. A TERM that is not the watchdog's comes from
+#: a batch system or a machine that ends everything: the job is lost then, and
+#: what the program still printed is no result. The leader and the program do
+#: not get the signal at the same moment, so the leader waits after a program
+#: that a signal has killed. Finally it kills the group including the
 #: watchdog, so that no process disturbs the next sample; it uses KILL because
 #: a shell that has not set its trap yet would lose a TERM. "status" is renamed
 #: into place so that no reader sees a part of it. A second start has no
@@ -130,7 +134,8 @@ mkdir started 2>/dev/null || exit 0
 setsid sh -c '""" + LOOK + """
 look $$
 echo "$$ $began" > pid
-trap : TERM
+ended=
+trap ended=yes TERM
 finish() {
   echo "$1 $begin $(date +%s.%N)" > status.new
   mv status.new status
@@ -152,6 +157,9 @@ done
 if [ -e overdue ]; then
   sleep 2
   status=124
+else
+  [ "$status" -le 128 ] || sleep 0.5
+  [ -z "$ended" ] || [ "$status" = 0 ] || kill -KILL 0
 fi
 finish "$status"
 kill -KILL 0

@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from hpcvirt import exception
@@ -127,6 +128,24 @@ class JobTest(unittest.TestCase):
         self.wait_until_running()
         os.killpg(int(self.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.JobState.LOST, self.wait())
+
+    def test_a_job_that_is_asked_to_end_is_lost(self):
+        """Slurm and systemd send a TERM to each process, one by one."""
+        for pause_s in (0, 0.2):
+            with self.subTest(pause_s=pause_s):
+                self.start('sh', '-c', 'echo $$ > child; exec sleep 60')
+                child = int(self.until(lambda: self.read('child')))
+                leader = int(self.until(lambda: self.read('pid')).split()[0])
+                os.kill(child, signal.SIGTERM)
+                time.sleep(pause_s)
+                os.killpg(leader, signal.SIGTERM)
+                self.assertIs(job.JobState.LOST, self.wait())
+                self.assertIsNone(self.read('status'))
+                self.job.remove()
+
+    def test_a_program_that_alone_is_killed_has_ended(self):
+        self.start('sh', '-c', 'kill $$')
+        self.assertEqual(143, self.wait().status)
 
     def test_a_removed_job_is_ended(self):
         self.start('sh', '-c', 'echo $$ > child; sleep 60')
