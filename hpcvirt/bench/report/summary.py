@@ -46,6 +46,9 @@ def make_subject(result: record.Result) -> ReportSubject:
     machines = {side: _machine(sample for sample in samples
                               if sample.side is side) for side in record.Side}
     native, guest = (machines[side] for side in record.Side)
+    paths: list[str] = []
+    for run in result.runs:
+        paths += [f'{name}: {path}' for name, path in run.paths.items()]
     return ReportSubject(
         _joined(f'{run.benchmark} {run.variant} {run.program}'.rstrip()
                 for run in result.runs),
@@ -53,9 +56,7 @@ def make_subject(result: record.Result) -> ReportSubject:
             run.shape, *(name for sample in run.samples for name in
                          sample.facts('server.flavor')))),
         _joined(run.host for run in result.runs),
-        tuple(dict.fromkeys(
-            f'{name}: {path}' for run in result.runs
-            for name, path in run.paths.items())),
+        tuple(dict.fromkeys(paths)),
         (native,) if native and native == guest else tuple(
             f'{side.value}: {text}' for side,
             text in machines.items() if text))
