@@ -21,6 +21,7 @@ from openstack import exceptions
 
 from hpcvirt import waiting
 from hpcvirt.bench.results import store as stores
+from hpcvirt.health import gate_keeper
 
 NEW = fleet_client.HOSTS[1]
 AGGREGATE = 'hpcvirt-quarantine-gate'
@@ -84,8 +85,7 @@ class Client(fleet_client.Client):
 def peers(client, target):
     """Measure a host of the class, and store it as five with their speeds."""
     subprocess.run(
-        [sys.executable, '-c', f'{gate_supervisor.GATE}import sys\n'
-         'from hpcvirt.cmd import main\nsys.exit(main.main(sys.argv[1:]))',
+        [sys.executable, '-c', gate_supervisor.GATE + gate_keeper._PROGRAM,
          'host', 'accept', 'peer', '--quick', '--gate', target, '--apply'],
         check=False, stdout=subprocess.DEVNULL)
     data = client.work / 'data' / 'hpcvirt'
