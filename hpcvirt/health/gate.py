@@ -145,7 +145,7 @@ def list_changes(hosts: Mapping[str, GatedHost],
     """List the hosts that are to be held, and those to be released.
 
     A host that is held for another reason by now is to be held again, because
-    whoever looks at its quarantine reads the reason there.
+    operators read the reason in its quarantine.
     """
     held = []
     released = []

@@ -58,8 +58,7 @@ class GateTest(test_quarantine.QuarantineNova):
         self.boot(flavor, host='node2', status='ERROR')
         self.step(3)
         (hold,) = self.cloud.holds('node2')
-        # Whoever looks at the quarantine reads what was found, and not that
-        # the host was new.
+        # The quarantine says what was found, and not that the host was new.
         self.assertEqual('the gate says FAIL: memory bandwidth is 40 % lower',
                          hold.reason)
         self.assertIn('2026-11-29T10:00:00Z node2: the gate says FAIL: memory '
