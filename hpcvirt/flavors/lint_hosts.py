@@ -39,6 +39,9 @@ _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
     reasons.Code.PAGE_SIZE: (
         'no-such-pages', scheduler_keys.MEM_PAGE_SIZE.name,
         'use a page size of the hosts'),
+    reasons.Code.ADDRESS_BITS: (
+        'address-width', vocabulary.MAXPHYSADDR_BITS.name,
+        'ask for as many bits as the hosts have, or fewer'),
     reasons.Code.DEVICES: _NO_DEVICES,
     reasons.Code.NO_DEVICE_SET: _NO_DEVICES,
     reasons.Code.BROKEN_DEVICE_SET: _NO_DEVICES,
@@ -119,7 +122,7 @@ def _list_different(names: Iterable[str],
         if name in planned:
             host = planned[name]
             found.setdefault((id(host.host.wiring), host.host.processor,
-                              id(host.settings)), host)
+                              host.host.address_bits, id(host.settings)), host)
     return found.values()
 
 

@@ -87,6 +87,16 @@ class CheckTest(unittest.TestCase):
              'the host is kept for flavors that require the trait B'),
             self.check(wanted, kept_for=frozenset({'A', 'B'})))
 
+    def test_a_host_has_the_width_of_addresses_that_is_asked_for(self):
+        for needed, found in ((None, 39), (46, None), (46, 46), (46, 52)):
+            self.assertIsNone(self.check(
+                guest(address_bits=needed), address_bits=found))
+        self.assertEqual(
+            (reasons.Code.ADDRESS_BITS,
+             ('the host has addresses of 46 bits, and hw:maxphysaddr_bits '
+              'asks for 52')),
+            self.check(guest(address_bits=52), address_bits=46))
+
     def test_closed_hosts(self):
         self.assertIs(reasons.Code.CLOSED,
                       self.check(guest(), closed='disabled')[0])
