@@ -203,6 +203,18 @@ def check(guest: guests.Guest,
         most = most_of_one_pool(request, host.supply)
         if request.count > most:
             return _too_little(request.name, most, request.count)
+    return _check_groups(guest, host.supply)
+
+
+def _check_groups(guest: guests.Guest,
+                  supply: supplies.Supply) -> reasons.Misfit | None:
+    """Compare what numbered groups request with all providers of a host."""
+    for name, needed in guest.grouped:
+        free = sum(pool.free for pool in supply.pools or ()
+                   if pool.tags.get('resource_class', '').lower()
+                   == name.lower())
+        if needed > free:
+            return _too_little(name, free, needed)
     return None
 
 
@@ -224,7 +236,8 @@ def count(guest: guests.Guest, host: HostState) -> int:
     """Count the guests for which the totals of a host are enough."""
     if explain_unfit(guest, host) is not None:
         return 0
-    if not host.max_unit.times(guest.sums):
+    if (not host.max_unit.times(guest.sums)
+            or _check_groups(guest, host.supply) is not None):
         return 0
     return min(host.free.times(guest.sums),
                _count_by_devices(guest, host.supply))

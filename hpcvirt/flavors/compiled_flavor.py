@@ -43,6 +43,7 @@ def make(flavor: flavor_model.Flavor) -> guests.Guest:
         sums=guest.sums._replace(disk_gib=flavor.disk_gib),
         required=codec.read_traits(flavor.extra_specs, vocabulary.REQUIRED),
         forbidden=codec.read_traits(flavor.extra_specs, vocabulary.FORBIDDEN),
+        grouped=tuple(codec.read_grouped_classes(flavor.extra_specs).items()),
         address_bits=_read_bits(flavor.extra_specs))
 
 

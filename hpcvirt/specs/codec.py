@@ -542,6 +542,18 @@ def read_device_classes(specs: Mapping[str, str]) -> Mapping[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+def read_grouped_classes(specs: Mapping[str, str]) -> Mapping[str, int]:
+    """Count the devices that numbered groups request together, by class."""
+    counts: dict[str, int] = {}
+    for name, text in specs.items():
+        group, _, resource = name.partition(':')
+        if (vocabulary.RESOURCES.matches(name) and group != 'resources'
+                and is_device(resource)):
+            amount = extra_spec_key.integer(text) or 0
+            counts[resource] = counts.get(resource, 0) + amount
+    return {name: count for name, count in counts.items() if count}
+
+
 def read_resource(resource_class: str, specs: Mapping[str, str]) -> int:
     """Read the amount of a class that one provider must have.
 

@@ -113,6 +113,20 @@ class CheckTest(unittest.TestCase):
                          placement.check(wanted, few).message)
         self.assertEqual(0, placement.count(wanted, few))
 
+    def test_numbered_groups_share_the_devices_of_a_host(self):
+        cards = [devices.pool(None, free, resource_class='vgpu')
+                 for free in (2, 2)]
+        host = dataclasses.replace(EMPTY, supply=dataclasses.replace(
+            EMPTY.supply, pools=tuple(cards)))
+        for name, needed, said in (
+                ('VGPU', 4, None),
+                ('VGPU', 5, 'the host has 4 VGPU free, 5 needed'),
+                ('CUSTOM_X', 1, 'the host has 0 CUSTOM_X free, 1 needed')):
+            wanted = guest(grouped=((name, needed),))
+            misfit = placement.check(wanted, host)
+            self.assertEqual(said, misfit and misfit.message)
+            self.assertEqual(said is None, placement.count(wanted, host) > 0)
+
 
 class CountTest(unittest.TestCase):
     def test_the_scarcest_total_counts(self):
