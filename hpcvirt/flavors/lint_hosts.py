@@ -44,6 +44,9 @@ _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
         'does-not-fit', scheduler_keys.MEM_PAGE_SIZE.name,
         ('use pages of which the hosts have enough, or make the guest '
          'smaller')),
+    reasons.Code.PAGE_MULTIPLE: (
+        'does-not-fit', 'ram',
+        'make the memory of each cell a multiple of the page size'),
     reasons.Code.TRAIT: (
         'does-not-fit', 'trait', 'require a trait that hosts have'),
     reasons.Code.FORBIDDEN_TRAIT: (
@@ -189,6 +192,7 @@ def _fits_nowhere(flavor: flavor_model.Flavor, kind: _HostKind,
         elif trait:
             key = vocabulary.TRAIT.at(group='', trait=trait)
         resource = misfit.details.get('resource', '')
+        key = {'MEMORY_MB': 'ram', 'DISK_GB': 'disk'}.get(resource, key)
         if codec.is_device(resource):
             # A numbered group may request it.
             key = next(own for own in flavor.extra_specs
