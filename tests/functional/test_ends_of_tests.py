@@ -35,6 +35,28 @@ class EndsOfTestsTest(testtools.TestCase):
     def test_periodic_a_test_that_fails_during_an_endless_migration_ends(self):
         self.assert_ends('running')
 
+    def test_no_service_ends_the_executors_of_the_next_test(self):
+        if 'manager_shutdown_timeout' not in nova.CONF:
+            # Services end them in a thread since Nova 34.
+            return
+        ended = []
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.thread_pool_factory.FACTORY.shutdown_all',
+            lambda: ended.append(None)))
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.manager.Manager._wait_for_in_progress_tasks',
+            lambda _, timeout: time.sleep(0.3)))
+
+        class PassingTest(nova.EmbeddedNova):
+            def runTest(self):  # noqa: N802
+                self.add_machines(machines.build('host'))
+
+        result = unittest.TestResult()
+        PassingTest().run(result)
+        self.assertEqual([], [*result.errors, *result.failures])
+        time.sleep(0.6)
+        self.assertEqual([], ended)
+
     def assert_ends(self, status, tell=lambda: None):
         """Run a test that fails during a live migration.
 
