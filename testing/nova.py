@@ -47,7 +47,7 @@ USUAL_FILTERS = (
 #: Time limit of one step of a server's life.
 PATIENCE_S = 120
 #: Time limit of the thread in which a service that stops ends its executors.
-#: Nova keeps 20 s of it for that, so that tasks in progress are not waited for.
+#: Nova keeps 20 s of it for that, and waits for no tasks in progress.
 SHUTDOWN_S = 20
 POLL_S = 0.05
 

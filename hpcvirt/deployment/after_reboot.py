@@ -40,6 +40,7 @@ _GRUB = 'etc/default/grub.d/90-hpcvirt.cfg'
 _SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
 _MODPROBE = 'etc/modprobe.d/hpcvirt.conf'
 _UDEV = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+_NETWORK = 'etc/udev/rules.d/71-hpcvirt-network.rules'
 _TMPFILES = 'etc/tmpfiles.d/hpcvirt.conf'
 _TUNED = 'etc/tuned/*tuned.conf'
 #: What starts and stops KSM.
@@ -71,9 +72,12 @@ READ_ALONE = frozenset({'hugepagesz', 'hugepages', *_GUEST_PARAMETERS,
 _NODE_PAGES = re.compile(r'/sys/devices/system/node/node([0-9]{1,9})/hugepages'
                          r'/hugepages-([0-9]{1,12})kB/nr_hugepages')
 #: Where the script of the rule for InfiniBand has the number of functions:
-#: /bin/sh -c SCRIPT sh DEVICE NUMBER FOLDER.
-_GUID_COUNT = 5
+#: /bin/sh -c SCRIPT sh NUMBER.
+_GUID_COUNT = 4
 _INFINIBAND = '32'
+#: What a rule runs for a network device, or people are asked to set.
+_ETHTOOL = re.compile(
+    r'ethtool (-[CG]) (?:\$\$INTERFACE|DEVICE)((?: [a-z-]+ [a-z0-9]+)+)')
 _NUMVFS = ('ATTR', 'sriov_numvfs')
 
 Pages = Mapping[int, Mapping[int, int]]
@@ -140,6 +144,7 @@ class Booted:
     :ivar modules: ``MODULE.OPTION`` -> value; None if no file can set them
     :ivar merges: what KSM does (``/sys/kernel/mm/ksm/run``)
     :ivar profiles: the profiles of TuneD that are hpcvirt's own
+    :ivar network: what ethtool sets on each network device
     """
 
     pages: tuple[BootedPages, ...]
@@ -150,6 +155,7 @@ class Booted:
     modules: Settings | None
     merges: Settings
     profiles: tuple[Settings, ...]
+    network: Settings
 
 
 def read(host: host_model.Host, written: written_files.WrittenHost) -> Booted:
@@ -179,7 +185,7 @@ def read(host: host_model.Host, written: written_files.WrittenHost) -> Booted:
     return Booted(tuple(pages), tuple(lists), _read_functions(host, written),
                   tuple(parameters), _read_sysctls(written),
                   _read_modules(written), _read_ksm(written),
-                  tuple(_read_profiles(written)))
+                  tuple(_read_profiles(written)), _read_network(written))
 
 
 def _list_command_lines(written: written_files.WrittenHost,
@@ -501,14 +507,55 @@ def _read_guid_count(command: str, where: str) -> int:
     return count
 
 
+def _read_network(written: written_files.WrittenHost) -> Settings:
+    """Read what network devices get: option and name -> value."""
+    if written.about is not None:
+        text = ' '.join(_list_stated(written.about))
+        return Settings(written.about.path, dict(
+            _split_ethtool(_ETHTOOL.findall(text))))
+    where = written.folder + _NETWORK
+    rules = file_syntax.read_rules(written.files.get(_NETWORK, ''), where)
+    event = {('ACTION', ''): 'add', ('SUBSYSTEM', ''): 'net',
+             ('SUBSYSTEMS', ''): 'pci'}
+    command = file_syntax.apply_rules(rules, event).get(('RUN', ''))
+    if command is None:
+        return Settings(where, {})
+    try:
+        words_ = shlex.split(command)
+    except ValueError:
+        words_ = []
+    found = []
+    if words_[:2] == ['/bin/sh', '-c'] and len(words_) == 3:
+        found = [_ETHTOOL.fullmatch(part) for part in words_[2].split('; ')]
+    if not found or None in found:
+        raise exception.InvalidInput(
+            where, f'runs {command!r}, which is not understood')
+    return Settings(where, dict(_split_ethtool(
+        (match[1], match[2]) for match in found if match)))
+
+
+def _split_ethtool(commands: Iterable[tuple[str, str]],
+                   ) -> Iterator[tuple[str, str]]:
+    """Yield the option with the name, and the value, of all commands."""
+    for option, rest in commands:
+        given = rest.split()
+        for name, value in zip(given[::2], given[1::2], strict=True):
+            yield f'{option} {name}', value
+
+
+def _list_stated(about: written_files.WrittenText) -> list[str]:
+    """List the lines of what people are asked for."""
+    return [line.removeprefix('#').strip() for line
+            in about.text.splitlines()]
+
+
 def _read_stated(about: written_files.WrittenText) -> Functions:
     """Read the virtual functions that a file asks people for."""
-    lines = [line.removeprefix('#').strip() for line
-             in about.text.splitlines()]
     counts = {}
-    _, found, rest = ' '.join(lines).partition(' of type sriov_pf: ')
+    _, found, rest = ' '.join(_list_stated(about)).partition(
+        ' of type sriov_pf: ')
     if found:
-        for term in rest.removesuffix('.').split(','):
+        for term in rest.partition('. ')[0].removesuffix('.').split(','):
             address, _, number = term.strip().partition(' ')
             count = words.read_whole(number)
             if count is None:

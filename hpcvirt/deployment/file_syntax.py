@@ -38,7 +38,7 @@ _UDEV_TERM = re.compile(r'\s*([A-Z]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*'
                         r'"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 #: What rules may compare, and what they may set with which operators.
 _MATCHED = {('ACTION', ''), ('SUBSYSTEM', ''), ('KERNEL', ''),
-            ('KERNELS', ''), ('ATTR', 'type')}
+            ('KERNELS', ''), ('SUBSYSTEMS', ''), ('ATTR', 'type')}
 _ASSIGNED = {('ATTR', 'sriov_numvfs'): ('=',), ('RUN', ''): ('=', '+=')}
 
 

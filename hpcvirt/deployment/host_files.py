@@ -33,8 +33,9 @@ ALLOWED = {unit: f'etc/systemd/system/{unit}.d/90-hpcvirt.conf'
 NOVA_CONF = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
 PROVIDER = 'etc/nova/provider_config/hpcvirt.yaml'
 VFS = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+NETWORK = 'etc/udev/rules.d/71-hpcvirt-network.rules'
 #: Files that some hosts and profiles need and others do not.
-OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY, *ALLOWED.values(),
+OPTIONAL = (PROVIDER, VFS, NETWORK, *PAGES, AFFINITY, *ALLOWED.values(),
             kernel_settings.IRQBALANCE)
 STOP = 'systemctl stop ksm ksmtuned numad'
 _KSM = 'etc/tmpfiles.d/hpcvirt.conf'
@@ -101,6 +102,13 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
             'SR-IOVVirtualFunctions= of systemd.link or a profile of '
             'NetworkManager do the same; use only one of them.',
             '\n'.join(rules), source='Nova-Devices', activate=('reboot',))
+    rule = network_rule(planned)
+    if rule:
+        yield tree.make_file(
+            NETWORK, 'Set the interrupts and rings of network devices. It '
+            'needs ethtool; what systemd.link, NetworkManager or netplan set '
+            'later counts.', rule, source='SDSC-SRIOV-2013',
+            activate=('reboot',))
 
 
 def _kernel_files(state: kernel_settings.KernelSettings,
@@ -245,3 +253,9 @@ def vf_rules(planned: plans.PlannedHost) -> list[str]:
             rules.append(kernel_settings.format_guid_rule(
                 item.device.address, item.count))
     return rules
+
+
+def network_rule(planned: plans.PlannedHost) -> str:
+    """Write the udev rule for network devices; empty if there is none."""
+    return kernel_settings.format_network_rule(
+        planned.profile.moderate_interrupts, planned.profile.ring_entries)

@@ -482,6 +482,13 @@ def _check_booted(planned: plans.PlannedHost, conf: cfg.ConfigOpts,
             for module, item in state.module_options.items()}, 'modules')
     _check_values(booted.merges, {
         after_reboot.KSM: kernel_settings.KSM_STOPPED}, 'the kernel')
+    wanted = {}
+    for option, pairs in kernel_settings.list_network_words(
+            planned.profile.moderate_interrupts,
+            planned.profile.ring_entries).items():
+        for name, value in pairs.items():
+            wanted[f'{option} {name}'] = value
+    _check_values(booted.network, wanted, 'network devices')
     for profile in booted.profiles:
         _check_values(profile, {
             'main.include': _TUNED, 'cpu.force_latency': str(

@@ -58,6 +58,11 @@ class Guest:
     :ivar sums: the resources that Placement allocates
     :ivar required: the traits that a host must have
     :ivar forbidden: the traits that a host must not have
+    :ivar grouped: the amounts of resource classes that numbered groups of
+        extra specs request; they are compared with what the host has free, and
+        not charged
+    :ivar address_bits: the width of physical addresses that a host must have;
+        None if it does not matter
     :ivar flavor: the flavor; :data:`UNNAMED` for a guest that is only tried
     """
 
@@ -66,6 +71,8 @@ class Guest:
     sums: Resources
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
+    grouped: tuple[tuple[str, int], ...] = ()
+    address_bits: int | None = None
     flavor: flavor_model.Flavor = UNNAMED
 
     @property

@@ -49,6 +49,7 @@ class HostState:
     :ivar kept_for: the traits that an instance must require, because an
         aggregate keeps all others off the host (``trait:NAME = required`` of
         its metadata, with ``[scheduler]enable_isolated_aggregate_filtering``)
+    :ivar address_bits: the width of its physical addresses; None if unknown
     :ivar has_smt: whether it will report :data:`SMT_TRAIT`, as its topology
         says; None if there is none, and ``traits`` say it
     """
@@ -60,6 +61,7 @@ class HostState:
     quarantined: bool = False
     kept_for: frozenset[str] = frozenset()
     has_smt: bool | None = None
+    address_bits: int | None = None
 
     @property
     def max_unit(self) -> guests.Resources:
@@ -105,7 +107,7 @@ def describe(host: HostState) -> object:
                         tuple(sorted(pool.tags.items())), provider))
     return (host.supply.cells, tuple(devices), host.free, host.closed,
             host.quarantined, host.traits, host.kept_for, host.has_smt,
-            host.supply.cpu_ratio,
+            host.address_bits, host.supply.cpu_ratio,
             host.supply.ram_ratio, host.supply.packing,
             host.supply.spares_devices)
 
@@ -119,7 +121,18 @@ def explain_unfit(guest: guests.Guest,
 
     :returns: the reason; None if it may take one
     """
-    return _explain_closed(guest, host) or _explain_smt(guest, host)
+    return (_explain_closed(guest, host) or _explain_smt(guest, host)
+            or _explain_width(guest, host))
+
+
+def _explain_width(guest: guests.Guest,
+                   host: HostState) -> reasons.Misfit | None:
+    """Compare widths of addresses, as ComputeCapabilitiesFilter of Nova."""
+    needed, found = guest.address_bits, host.address_bits
+    if needed is None or found is None or needed <= found:
+        return None
+    return reasons.Misfit(reasons.Code.ADDRESS_BITS,
+                          {'total': found, 'needed': needed})
 
 
 def _explain_smt(guest: guests.Guest,
@@ -190,6 +203,18 @@ def check(guest: guests.Guest,
         most = most_of_one_pool(request, host.supply)
         if request.count > most:
             return _too_little(request.name, most, request.count)
+    return _check_groups(guest, host.supply)
+
+
+def _check_groups(guest: guests.Guest,
+                  supply: supplies.Supply) -> reasons.Misfit | None:
+    """Compare what numbered groups request with all providers of a host."""
+    for name, needed in guest.grouped:
+        free = sum(pool.free for pool in supply.pools or ()
+                   if pool.tags.get('resource_class', '').lower()
+                   == name.lower())
+        if needed > free:
+            return _too_little(name, free, needed)
     return None
 
 
@@ -211,7 +236,8 @@ def count(guest: guests.Guest, host: HostState) -> int:
     """Count the guests for which the totals of a host are enough."""
     if explain_unfit(guest, host) is not None:
         return 0
-    if not host.max_unit.times(guest.sums):
+    if (not host.max_unit.times(guest.sums)
+            or _check_groups(guest, host.supply) is not None):
         return 0
     return min(host.free.times(guest.sums),
                _count_by_devices(guest, host.supply))

@@ -52,6 +52,7 @@ class Code(enum.StrEnum):
     TRAIT = 'trait'
     FORBIDDEN_TRAIT = 'forbidden-trait'
     AGGREGATE = 'aggregate'
+    ADDRESS_BITS = 'address-bits'
     RESOURCES = 'resources'
     EXTRA_SPEC = 'extra-spec'
     MALFORMED_HOST = 'malformed-host'
@@ -165,6 +166,9 @@ _MESSAGES: Mapping[Code, str] = {
         'the host has the trait {trait}, which is forbidden',
     Code.AGGREGATE:
         'the host is kept for flavors that require the trait {trait}',
+    Code.ADDRESS_BITS:
+        'the host has addresses of {total} bits, and hw:maxphysaddr_bits asks '
+        'for {needed}',
     Code.RESOURCES: 'the host has {free} {resource} {which}, {needed} needed',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
@@ -391,6 +395,7 @@ KINDS: Mapping[Code, str] = {
     Code.TRAIT: 'a trait is missing',
     Code.FORBIDDEN_TRAIT: 'a trait is forbidden',
     Code.AGGREGATE: 'kept for other flavors',
+    Code.ADDRESS_BITS: 'addresses of too few bits',
     Code.RESOURCES: 'too little on the whole host',
     Code.EXTRA_SPEC: 'malformed extra spec',
     Code.MALFORMED_HOST: 'malformed data',

@@ -117,7 +117,9 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
         found = find_problem(row.flavor, row.guest, own)
         if found is not None:
             what = found.what
-            if found.advice:
+            if found.advice and found.key == 'ram':
+                what += f'; {found.advice}'
+            elif found.advice:
                 what += f'; in extra_specs of the profile, {found.advice}'
             yield warning.PlanWarning(warning.WarningCode.ADDRESS_WIDTH, what,
                                       (row.flavor.name,))
@@ -140,10 +142,19 @@ def find_problem(flavor: flavor_model.Flavor, guest: shape_model.Shape,
     if on_arm and mode in specs:
         return WidthProblem(mode, f'libvirt refuses each guest on {on_arm[0]}:'
                             ' it sets no width on Arm')
-    ends = [find_end_mib(flavor.ram_mib, _list_bars(guest, host),
-                         'AMD' in (host.host.processor or ''))
+    ends = [(find_end_mib(flavor.ram_mib, _list_bars(guest, host),
+                          'AMD' in (host.host.processor or '')), host.host)
             for host in hosts if not _is_arm(host)]
-    return _describe_lack(max(ends, default=0), specs)
+    for end, host in ends:
+        if (host.address_bits is not None
+                and end > 2 ** host.address_bits >> 20):
+            return WidthProblem(
+                'ram', 'the memory of a guest and the BARs of its devices '
+                f'need addresses up to {-(-end // 1024)} GiB, and those of '
+                f'{host.name} end at {2 ** host.address_bits >> 30} GiB '
+                f'({host.address_bits} bits)',
+                'give it less memory or fewer devices')
+    return _describe_lack(max((end for end, _ in ends), default=0), specs)
 
 
 def _describe_lack(end_mib: int,

@@ -42,7 +42,15 @@ def make(flavor: flavor_model.Flavor) -> guests.Guest:
         guest, flavor=flavor,
         sums=guest.sums._replace(disk_gib=flavor.disk_gib),
         required=codec.read_traits(flavor.extra_specs, vocabulary.REQUIRED),
-        forbidden=codec.read_traits(flavor.extra_specs, vocabulary.FORBIDDEN))
+        forbidden=codec.read_traits(flavor.extra_specs, vocabulary.FORBIDDEN),
+        grouped=tuple(codec.read_grouped_classes(flavor.extra_specs).items()),
+        address_bits=_read_bits(flavor.extra_specs))
+
+
+def _read_bits(specs: Mapping[str, str]) -> int | None:
+    """Read the width of addresses for which the scheduler looks."""
+    text = specs.get(vocabulary.MAXPHYSADDR_BITS.name, '')
+    return int(text) if vocabulary.MAXPHYSADDR_BITS.accepts(text) else None
 
 
 def read_policies(aliases: Iterable[Mapping[str, str]]) -> dict[str, str]:

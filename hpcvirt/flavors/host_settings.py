@@ -155,7 +155,7 @@ def make_empty_host(host: host_model.Host,
         guests.UNKNOWN_DISK_GIB)
     return placement.HostState(
         supply, free, traits=None if traits is None else frozenset(traits),
-        has_smt=host.threads_per_core > 1)
+        has_smt=host.threads_per_core > 1, address_bits=host.address_bits)
 
 
 def _make_cell(cell: host_model.Cell, settings: HostSettings,

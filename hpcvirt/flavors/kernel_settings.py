@@ -183,13 +183,16 @@ def format_vf_rule(address: str, count: int) -> str:
             f'ATTR{{sriov_numvfs}}="{count}"')
 
 
-#: What the rule of GUIDs runs, with the network device of the card and the
-#: number of its virtual functions. The driver ignores a number that they have
-#: already. A GUID is that of the port, with the bit of locally administered
-#: addresses and the number of the virtual function in the two bytes that are
-#: the same on all ports.
+#: What the rule of GUIDs runs, with the number of virtual functions. The
+#: network device gets its name after the rules, so that $name and $devpath are
+#: those of a device that is gone if the root file system has the driver; the
+#: environment has the present ones. The driver ignores a number of virtual
+#: functions that there are already. A GUID is that of the port, with the bit
+#: of locally administered addresses and the number of the virtual function in
+#: the two bytes that are the same on all ports.
 _SET_GUIDS = (
-    'n=$1; count=$2; cd $3 && echo $count >device/sriov_numvfs; '
+    'n=$INTERFACE; count=$1; cd /sys$DEVPATH && '
+    'echo $count >device/sriov_numvfs; '
     'IFS=:; set -- $(tail -c 24 address); unset IFS; '
     'first=$(printf %02x $((0x$1 ^ 2))); i=0; '
     'while [ $i -lt $count ]; do '
@@ -209,5 +212,39 @@ def format_guid_rule(address: str, count: int) -> str:
     """
     script = _SET_GUIDS.replace('%', '%%').replace('$', '$$')
     return (f'ACTION=="add", SUBSYSTEM=="net", KERNELS=="{address}", '
-            f'ATTR{{type}}=="32", RUN+="/bin/sh -c \'{script}\' sh $name '
-            f'{count} $sys$devpath"')
+            f'ATTR{{type}}=="32", RUN+="/bin/sh -c \'{script}\' sh {count}"')
+
+
+#: The words of ethtool that end the moderation of interrupts.
+UNMODERATED = {'adaptive-rx': 'off', 'rx-usecs': '0'}
+
+
+def list_network_words(moderate_interrupts: bool, ring_entries: int | None,
+                       ) -> dict[str, dict[str, str]]:
+    """List what ethtool sets on each network device: option -> its words."""
+    found = {}
+    if not moderate_interrupts:
+        found['-C'] = UNMODERATED
+    if ring_entries is not None:
+        found['-G'] = {'rx': str(ring_entries), 'tx': str(ring_entries)}
+    return found
+
+
+def format_network_rule(moderate_interrupts: bool,
+                        ring_entries: int | None) -> str:
+    """Write the udev rule for the interrupts and rings of network devices.
+
+    It is for functions of PCI devices. Their names are taken from the
+    environment, as for GUIDs.
+
+    :returns: empty if all is left to the drivers
+    """
+    commands = [
+        ' '.join(['ethtool', option, '$$INTERFACE', *(
+            f'{name} {value}' for name, value in words.items())])
+        for option, words in list_network_words(moderate_interrupts,
+                                                ring_entries).items()]
+    if not commands:
+        return ''
+    return ('ACTION=="add", SUBSYSTEM=="net", SUBSYSTEMS=="pci", '
+            f'RUN+="/bin/sh -c \'{"; ".join(commands)}\'"')

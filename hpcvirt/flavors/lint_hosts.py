@@ -26,6 +26,7 @@ from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
+from hpcvirt.specs import codec
 from hpcvirt.specs import scheduler_keys
 from hpcvirt.specs import vocabulary
 
@@ -39,6 +40,22 @@ _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
     reasons.Code.PAGE_SIZE: (
         'no-such-pages', scheduler_keys.MEM_PAGE_SIZE.name,
         'use a page size of the hosts'),
+    reasons.Code.FREE_PAGES: (
+        'does-not-fit', scheduler_keys.MEM_PAGE_SIZE.name,
+        ('use pages of which the hosts have enough, or make the guest '
+         'smaller')),
+    reasons.Code.PAGE_MULTIPLE: (
+        'does-not-fit', 'ram',
+        'make the memory of each cell a multiple of the page size'),
+    reasons.Code.TRAIT: (
+        'does-not-fit', 'trait', 'require a trait that hosts have'),
+    reasons.Code.FORBIDDEN_TRAIT: (
+        'does-not-fit', 'trait', 'do not forbid a trait that all hosts have'),
+    reasons.Code.AGGREGATE: (
+        'does-not-fit', 'trait', 'require the trait, or use other hosts'),
+    reasons.Code.ADDRESS_BITS: (
+        'address-width', vocabulary.MAXPHYSADDR_BITS.name,
+        'ask for as many bits as the hosts have, or fewer'),
     reasons.Code.DEVICES: _NO_DEVICES,
     reasons.Code.NO_DEVICE_SET: _NO_DEVICES,
     reasons.Code.BROKEN_DEVICE_SET: _NO_DEVICES,
@@ -119,7 +136,7 @@ def _list_different(names: Iterable[str],
         if name in planned:
             host = planned[name]
             found.setdefault((id(host.host.wiring), host.host.processor,
-                              id(host.settings)), host)
+                              host.host.address_bits, id(host.settings)), host)
     return found.values()
 
 
@@ -169,8 +186,19 @@ def _fits_nowhere(flavor: flavor_model.Flavor, kind: _HostKind,
     reason = ''
     if misfit is not None:
         code, key, advice = _NOWHERE.get(misfit.root, _TOO_LARGE)
-        if misfit.details.get('trait') == placement.SMT_TRAIT:
+        trait = misfit.details.get('trait')
+        if trait == placement.SMT_TRAIT:
             code, key, advice = _OTHER_SMT[misfit.root]
+        elif trait:
+            key = vocabulary.TRAIT.at(group='', trait=trait)
+        resource = misfit.details.get('resource', '')
+        key = {'MEMORY_MB': 'ram', 'DISK_GB': 'disk'}.get(resource, key)
+        if codec.is_device(resource):
+            # A numbered group may request it.
+            key = next(own for own in flavor.extra_specs
+                       if vocabulary.RESOURCES.matches(own)
+                       and own.endswith(f':{resource}'))
+            advice = 'request fewer, or name these in the profile of hosts'
         reason = misfit.message
     return lint.LintFinding(code, lint.LintSeverity.ERROR, flavor.name, key,
                             f'no instance fits: {reason}', advice, kind.names)

@@ -166,6 +166,7 @@ _Count = Annotated[int, serialization.whole(0, 1 << 20)]
 _FewCores = Annotated[int, serialization.whole(0, 1024)]
 _Some = Annotated[int, serialization.whole(1, 4096)]
 _PageSize = Annotated[int, page_size]
+_Ring = Annotated[int, serialization.whole(16, 1 << 16)]
 _Project = Annotated[str, serialization.text(
     '[A-Za-z0-9_-]{1,64}', "'4c1b0f5a3f5f4d0b8f6a7c9e2d1b3a58' (a project "
     'id)')]
@@ -194,6 +195,10 @@ class Profile:
         of the cell
     :ivar host_pages_per_cell: (page size in KiB, number of pages) for programs
         of the host
+    :ivar moderate_interrupts: whether network devices of the host wait for
+        more packets before they interrupt, as their drivers set it
+    :ivar ring_entries: of the rings of these devices; None for as many as
+        their drivers set
     :ivar devices: at most one entry, or sets of devices of several kinds
     :ivar guest_overhead_mib: the memory of an emulator in addition to that of
         its guest: this fixed amount, an amount for each vCPU, and thousandths
@@ -229,6 +234,8 @@ class Profile:
     guest_overhead_mib: _Count = 234
     guest_overhead_mib_per_vcpu: _Count = 8
     guest_overhead_permille: Annotated[int, serialization.whole(0, 1000)] = 2
+    moderate_interrupts: bool = True
+    ring_entries: _Ring | None = None
     devices: tuple[device_choice.Devices, ...] = ()
 
     @property

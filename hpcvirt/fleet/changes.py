@@ -171,8 +171,13 @@ def _with(guest: guests.Guest, **changes: Any) -> guests.Guest:
     """Change the shape of a guest; other cells drop its CPU topology."""
     shape = dataclasses.replace(guest.shape, **{
         **({'topology': None} if 'cells' in changes else {}), **changes})
-    return guests.compile_shape(shape, guest.sums.vcpus, shape.memory_mib
-                                if shape.cells else guest.sums.memory_mib)
+    changed = guests.compile_shape(
+        shape, guest.sums.vcpus,
+        shape.memory_mib if shape.cells else guest.sums.memory_mib)
+    # What a host must have besides cells is not changed.
+    return dataclasses.replace(
+        guest, shape=shape, demand=changed.demand, flavor=changed.flavor,
+        sums=changed.sums._replace(disk_gib=guest.sums.disk_gib))
 
 
 def _other_cells(guest: guests.Guest, hosts: Sequence[state.FleetHost],

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
@@ -118,7 +119,8 @@ def _check_cpus(instance: state.Instance,
             emulator = (' and isolated emulator threads'
                         if demand.emulator_pcpus else '')
             raise exception.InvalidInput(
-                instance.where, f'{instance.id} has {len(cpus)} CPUs of cell '
+                instance.where, f'{instance.id} has '
+                f'{words.count_noun(len(cpus), "dedicated CPU")} of cell '
                 f'{number}, where its guest cell has {demand.pcpus} dedicated '
                 f'vCPUs{emulator}')
         own |= cpus

@@ -138,6 +138,7 @@ class Host:
     :ivar unknown: the facts that the source of this host does not report
     :ivar processor: the name of its processors, None if it is unknown
     :ivar wiring: how ``devices`` are wired; None without them, or if unknown
+    :ivar address_bits: the width of physical addresses; None if it is unknown
     """
 
     name: str
@@ -147,6 +148,7 @@ class Host:
     unknown: frozenset[Unknown] = frozenset()
     processor: str | None = None
     wiring: 'wiring_model.Wiring | None' = None
+    address_bits: int | None = None
 
     @functools.cached_property
     def by_id(self) -> Mapping[int, Cell]:

@@ -20,7 +20,8 @@ from hpcvirt.nova_live import view as views
 #: Refusals that no change of the guest can avoid.
 _BEYOND = (reasons.Code.CLOSED, reasons.Code.QUARANTINED,
            reasons.Code.TRAIT, reasons.Code.FORBIDDEN_TRAIT,
-           reasons.Code.AGGREGATE, reasons.Code.MALFORMED_HOST,
+           reasons.Code.AGGREGATE, reasons.Code.ADDRESS_BITS,
+           reasons.Code.MALFORMED_HOST,
            reasons.Code.EXTRA_SPEC)
 
 
@@ -65,8 +66,8 @@ def _guest(request: boot_requests.BootRequest) -> guests.Guest:
         return guest
     shape = dataclasses.replace(
         guest.shape, devices=(*guest.shape.devices, *ports))
-    return guests.compile_shape(shape, request.flavor.vcpus,
-                                request.flavor.ram_mib)
+    return dataclasses.replace(guest, shape=shape, demand=guests.compile_shape(
+        shape, request.flavor.vcpus, request.flavor.ram_mib).demand)
 
 
 def _port(request: typing.Any) -> shape_model.GuestDevices:

@@ -3,6 +3,7 @@
 """Read the fleet of a cloud on a controller."""
 
 import dataclasses
+import json
 import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -136,7 +137,17 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                 if uuid not in own)))
     return placement.HostState(
         supply, guests.Resources(0, 0, 0) if closed else free, closed,
-        provider.traits, in_quarantine, _kept_for(host_state.aggregates))
+        provider.traits, in_quarantine, _kept_for(host_state.aggregates),
+        address_bits=_address_bits(host_state))
+
+
+def _address_bits(host_state: typing.Any) -> int | None:
+    """Return the width of addresses that nova-compute reports, if it does."""
+    # As ComputeCapabilitiesFilter of Nova reads it.
+    try:
+        return int(json.loads(host_state.cpu_info)['maxphysaddr']['bits'])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _kept_for(aggregates: Iterable[typing.Any]) -> frozenset[str]:

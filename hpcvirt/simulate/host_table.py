@@ -142,7 +142,8 @@ class HostTable:
         known: dict[object, bool] = {}
         found = []
         for host in self._fleet:
-            key = host.closed, host.traits, host.kept_for, host.has_smt
+            key = (host.closed, host.traits, host.kept_for, host.has_smt,
+                   host.address_bits)
             if key not in known:
                 known[key] = placement.explain_unfit(guest, host) is None
             found.append(known[key])

@@ -30,6 +30,10 @@ from hpcvirt.specs import vocabulary
 #: ``ImageMetaProps.NUMA_NODES_MAX``: Nova reads no more cells.
 MAX_CELLS = 128
 
+#: The keys of all guest cells, for what is said of them together.
+ALL_CPUS = vocabulary.NUMA_CPUS.at(num='N')
+ALL_MEMORY = vocabulary.NUMA_MEM.at(num='N')
+
 
 def read_cells(vcpus: int, ram_mib: int, specs: Mapping[str, str],
          policy: policies.Policies, page_kib: int | shape.PageClass | None,
@@ -52,8 +56,8 @@ def read_cells(vcpus: int, ram_mib: int, specs: Mapping[str, str],
         raise exception.InvalidInput(
             vocabulary.NUMA_NODES.name,
             f'{nodes} guest cells, but the CPUs of {len(cpu_lists)} '
-            f'({vocabulary.NUMA_CPUS.name}) and the memory of '
-            f'{len(memory_mib)} ({vocabulary.NUMA_MEM.name}); give both for '
+            f'({ALL_CPUS}) and the memory of {len(memory_mib)} '
+            f'({ALL_MEMORY}); give both for '
             'each cell, or neither')
     else:
         _check_sums(vcpus, ram_mib, cpu_lists, memory_mib)
@@ -162,11 +166,12 @@ def _check_sums(vcpus: int, ram_mib: int,
         left -= cpus
     if left:
         raise exception.InvalidInput(
-            vocabulary.NUMA_CPUS.name,
-            f'vCPUs {cpuset.render(left)} are in no guest cell')
+            ALL_CPUS, f'vCPU {min(left)} is in no guest cell'
+            if len(left) == 1
+            else f'vCPUs {cpuset.render(left)} are in no guest cell')
     if sum(memory_mib) != ram_mib:
         raise exception.InvalidInput(
-            vocabulary.NUMA_MEM.name,
+            ALL_MEMORY,
             f'the cells have {sum(memory_mib)} MiB, the flavor {ram_mib}')
 
 
@@ -539,6 +544,18 @@ def read_device_classes(specs: Mapping[str, str]) -> Mapping[str, int]:
             continue
         if is_device(resource):
             counts[resource] = read_resource(resource, specs)
+    return {name: count for name, count in counts.items() if count}
+
+
+def read_grouped_classes(specs: Mapping[str, str]) -> Mapping[str, int]:
+    """Count the devices that numbered groups request together, by class."""
+    counts: dict[str, int] = {}
+    for name, text in specs.items():
+        group, _, resource = name.partition(':')
+        if (vocabulary.RESOURCES.matches(name) and group != 'resources'
+                and is_device(resource)):
+            amount = extra_spec_key.integer(text) or 0
+            counts[resource] = counts.get(resource, 0) + amount
     return {name: count for name, count in counts.items() if count}
 
 

@@ -35,8 +35,8 @@ _GROUPS = (
 )
 _CELLS = _GROUPS[1]
 
-#: What is said of all cells together has the name of the row.
-_SUMS = (vocabulary.NUMA_CPUS.name, vocabulary.NUMA_MEM.name)
+#: What is said of all cells together.
+_SUMS = (codec.ALL_CPUS, codec.ALL_MEMORY)
 
 Specs = Mapping[str, str]
 

@@ -55,7 +55,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
          devices: Iterable[host_model.Device],
          unknown: frozenset[host_model.Unknown] = frozenset(),
          processor: str | None = None,
-         wiring: wiring_model.Wiring | None = None) -> host_model.Host:
+         wiring: wiring_model.Wiring | None = None,
+         address_bits: int | None = None) -> host_model.Host:
     """Check the facts of a machine and build the Host.
 
     :param where: the file or directory, for errors
@@ -67,6 +68,7 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
     :param unknown: the facts that the source does not report
     :param processor: the name of the processors; runs of blanks become one
     :param wiring: how the devices are wired; None if it is unknown
+    :param address_bits: the width of physical addresses; None if it is unknown
     :raises InvalidInput: for a contradiction or an impossible value
     """
     _check_name(where, name)
@@ -93,7 +95,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         devices=checked,
         unknown=unknown, processor=_processor(where, processor),
         wiring=None if wiring is None or not checked
-        else pci.check_wiring(where, wiring, checked))
+        else pci.check_wiring(where, wiring, checked),
+        address_bits=_address_bits(where, address_bits))
 
 
 def small_page_kib(sizes: Iterable[int]) -> int:
@@ -127,6 +130,13 @@ def _check_name(where: str, name: str) -> None:
     if not name.strip() or len(name) > 255 or not name.isprintable():
         raise exception.InvalidInput(
             where, f'{name[:40]!r} cannot be the name of a host')
+
+
+def _address_bits(where: str, bits: int | None) -> int | None:
+    if bits is not None and not 32 <= bits <= 64:
+        raise exception.InvalidInput(
+            where, f'{bits} bits cannot be the width of addresses')
+    return bits
 
 
 def _processor(where: str, processor: str | None) -> str | None:

@@ -58,7 +58,16 @@ def read(root: ElementTree.Element, where: str, name: str) -> host_model.Host:
         where, name, cells,
         {cpu: group & online for cpu, group in siblings.items()},
         _caches(root.findall('host/cache/bank'), where, known, online),
-        _distances(elements, where), devices=())
+        _distances(elements, where), devices=(),
+        address_bits=_address_bits(root, where))
+
+
+def _address_bits(root: ElementTree.Element, where: str) -> int | None:
+    """Read the width of physical addresses, which libvirt 8.7 reports."""
+    element = root.find('host/cpu/maxphysaddr')
+    if element is None or 'bits' not in element.attrib:
+        return None
+    return number(element, 'bits', where, 64)
 
 
 def number(element: ElementTree.Element, attribute: str, where: str,

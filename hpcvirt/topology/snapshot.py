@@ -19,8 +19,9 @@ hand may leave out ``llc`` (one cache for the cell), ``distances``,
 (the product id of its VFs). ``unknown`` lists the facts that the source of the
 host does not report (:class:`hpcvirt.model.host.Unknown`); it is left out if
 it is empty. ``processor`` is left out if the name of the processors is
-unknown, and ``wiring`` (:class:`hpcvirt.model.wiring.Wiring`) if the wiring
-is. In it, whatever is null or empty is left out.
+unknown, ``address_bits`` if the width of their physical addresses is, and
+``wiring`` (:class:`hpcvirt.model.wiring.Wiring`) if the wiring is. In it,
+whatever is null or empty is left out.
 """
 
 import dataclasses
@@ -73,6 +74,7 @@ class _Snapshot:
     unknown: frozenset[host_model.Unknown] = frozenset()
     processor: str | None = None
     wiring: wiring_model.Wiring | None = None
+    address_bits: _Number | None = None
 
 
 def make_json(host: host_model.Host) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def make_json(host: host_model.Host) -> dict[str, Any]:
         plain['wiring'] = {
             key: [_without_empty(item) for item in items]
             for key, items in plain['wiring'].items() if items is not None}
-    for key in ('unknown', 'processor', 'wiring'):
+    for key in ('unknown', 'processor', 'wiring', 'address_bits'):
         if not plain[key]:
             del plain[key]
     for cell in plain['cells']:
@@ -159,7 +161,7 @@ def read_json(plain: object, where: str) -> host_model.Host:
                          distances,
                          [_lower_case(device) for device in snapshot.devices],
                          snapshot.unknown, snapshot.processor,
-                         snapshot.wiring)
+                         snapshot.wiring, snapshot.address_bits)
 
 
 def _cell(cell: _Cell, where: str, siblings: dict[int, frozenset[int]],

@@ -57,7 +57,8 @@ def read(root: pathlib.Path) -> host_model.Host:
         caches=dict(_caches(tree, online)),
         distances=_distances(tree, nodes),
         devices=devices, processor=_processor(tree),
-        wiring=sysfs_wiring.read(tree, devices))
+        wiring=sysfs_wiring.read(tree, devices),
+        address_bits=_address_bits(tree))
 
 
 def _processor(tree: sysfs_tree.SysfsTree) -> str | None:
@@ -71,6 +72,14 @@ def _processor(tree: sysfs_tree.SysfsTree) -> str | None:
         text, re.MULTILINE | re.DOTALL)
     return (f'Arm, implementer {numbers[1]}, part {numbers[2]}' if numbers
             else None)
+
+
+def _address_bits(tree: sysfs_tree.SysfsTree) -> int | None:
+    """Return the width of physical addresses, which Arm does not say."""
+    text = tree.beginning('proc/cpuinfo', _CPUINFO_BYTES) or ''
+    match = re.search(r'^address sizes\s*:\s*([0-9]{1,3}) bits physical', text,
+                      re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def _nodes(tree: sysfs_tree.SysfsTree) -> list[int]:

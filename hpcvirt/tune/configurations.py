@@ -58,8 +58,7 @@ def plan(experiment: experiments.Experiment,
         name for levels, own in planned.items()
         for place, name in enumerate(choices)
         for other in [planned[*levels[:place], 0, *levels[place + 1:]]]
-        if (own.settings, own.host_values) != (other.settings,
-                                               other.host_values)}
+        if own.host_state != other.host_state}
     if rebooting and not experiment.apply:
         raise exception.InvalidInput(
             f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '

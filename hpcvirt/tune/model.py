@@ -14,6 +14,7 @@ from typing import Any
 from typing import NamedTuple
 
 from hpcvirt.flavors import host_settings
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -40,6 +41,13 @@ class Configuration(NamedTuple):
     flavor: flavor_model.Flavor
     guest: shape_model.Shape
     guests: int
+
+    @property
+    def host_state(self) -> list[Any]:
+        """What a host must have before its guests start."""
+        profile = profiles.build(self.content, 'profile')
+        return [self.settings, profile.moderate_interrupts,
+                profile.ring_entries, self.host_values]
 
 
 class HostCost(NamedTuple):

@@ -258,9 +258,8 @@ class Tuning:
     def _set(self, host: _Host, levels: model.Levels) -> None:
         """Give a host the settings of a configuration, if it lacks them."""
         today, settings = (
-            serialization.dump([planned.settings, planned.host_values])
-            for each in (self.space.today, levels)
-            for planned in [self.space.configurations[each]])
+            serialization.dump(self.space.configurations[each].host_state)
+            for each in (self.space.today, levels))
         path = pathlib.Path(locate(self.data, host.owner, 'settings'))
         before = saved_document.find_plain(str(path))
         if (before or today) == settings:

@@ -162,8 +162,7 @@ class CodecAgainstNovaTest(unittest.TestCase):
             if refusal:
                 self.assertTrue(
                     vocabulary.find(refusal.where)
-                    or refusal.where in (vocabulary.NUMA_CPUS.name,
-                                         vocabulary.NUMA_MEM.name),
+                    or refusal.where in (codec.ALL_CPUS, codec.ALL_MEMORY),
                     f'{refusal} names no key')
             kind = ('refused' if ours is None
                     else 'cells' if ours[0] else 'none')

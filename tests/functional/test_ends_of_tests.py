@@ -45,7 +45,7 @@ class EndsOfTestsTest(testtools.TestCase):
             lambda: ended.append(None)))
         self.useFixture(fixtures.MonkeyPatch(
             'nova.manager.Manager._wait_for_in_progress_tasks',
-            lambda _, timeout: time.sleep(0.3)))
+            lambda *_: time.sleep(0.3)))
 
         class PassingTest(nova.EmbeddedNova):
             def runTest(self):  # noqa: N802

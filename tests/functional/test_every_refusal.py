@@ -64,7 +64,7 @@ WRONG = {
 
 #: What keeps a host from the filter: test_fleet_explain_live, test_refusals.
 BEFORE = {Code.RESOURCES, Code.CLOSED, Code.TRAIT, Code.FORBIDDEN_TRAIT,
-          Code.AGGREGATE}
+          Code.AGGREGATE, Code.ADDRESS_BITS}
 
 
 #: Kinds that have a test of their own below.

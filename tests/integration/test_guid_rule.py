@@ -26,10 +26,10 @@ class GuidRuleTest(unittest.TestCase):
             (root / 'ip').write_text(f'#!/bin/sh\necho "$@" >>{root}/said\n')
             (root / 'ip').chmod(0o755)
             # What udev replaces.
-            text = command[1].replace('$sys$devpath', folder).replace(
-                '$name', 'ib0').replace('$$', '$').replace('%%', '%')
-            subprocess.run(shlex.split(text), check=True,
-                           env={'PATH': f'{root}:/usr/bin:/bin'})
+            text = command[1].replace('$$', '$').replace('%%', '%')
+            subprocess.run(shlex.split(text), check=True, env={
+                'PATH': f'{root}:/usr/bin:/bin', 'INTERFACE': 'ib0',
+                'DEVPATH': f'/..{folder}'})
             self.assertEqual(f'{count}\n', (
                 root / 'device/sriov_numvfs').read_text())
             return (root / 'said').read_text().splitlines()

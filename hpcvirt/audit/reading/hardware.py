@@ -4,6 +4,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import re
 import typing
 from collections.abc import Callable
@@ -127,16 +128,22 @@ def _sizes(files: Files) -> Mapping[str, tool_output.TransferSizes]:
                            sysfs_wiring.read_sizes)
 
 
+def _read_output(files: Files, name: str) -> str:
+    # A note is not worth an unknown fact in copies without this output.
+    with contextlib.suppress(fact.NotKnown):
+        if not files.is_running:
+            return files.setting(f'{tool_output.FOLDER}/{name}') or ''
+    return ''
+
+
+def _rings(files: Files) -> Mapping[str, int]:
+    return tool_output.read_rings(functools.partial(_read_output, files))
+
+
 def _moderated(files: Files) -> Mapping[str, int | None]:
-    def text(name: str) -> str:
-        # A note is not worth an unknown fact in copies without this output.
-        with contextlib.suppress(fact.NotKnown):
-            if not files.is_running:
-                return files.setting(f'{tool_output.FOLDER}/{name}') or ''
-        return ''
-    rings = tool_output.read_rings(text)
-    return {name: rings.get(name)
-            for name in tool_output.read_moderated(text)}
+    rings = _rings(files)
+    return {name: rings.get(name) for name in tool_output.read_moderated(
+        functools.partial(_read_output, files))}
 
 
 def _read_functions(files: Files,
@@ -310,6 +317,8 @@ class HardwareFacts(FactGroup):
     #: Network devices with adaptive moderation of interrupts -> the entries of
     #: their ring, as far as a capture has them.
     moderated = Fact(_moderated)
+    #: Network devices -> the entries of their ring, likewise.
+    rings = Fact(_rings)
     #: The names of all IOMMUs.
     iommus = Fact(Files.names, f'{_CLASS}/iommu', _CLASS)
     #: The types of the default domains of the groups: ``identity``, ``DMA``,

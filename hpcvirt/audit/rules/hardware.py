@@ -14,6 +14,7 @@ from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import kernel_settings
+from hpcvirt.flavors import profile as profiles
 
 #: The part of their highest frequency that CPUs should at least be allowed.
 MIN_FREQUENCY_PERCENT = 90
@@ -131,15 +132,39 @@ def _guids(subject: AuditSubject) -> Iterator[Violation]:
 
 def _moderation(subject: AuditSubject) -> Iterator[Violation]:
     found = subject.facts.hardware.moderated
+    profile = subject.profile or profiles.DEFAULT
+    rule = kernel_settings.format_network_rule(profile.moderate_interrupts,
+                                               profile.ring_entries)
     names = [name if ring is None else f'{name} (ring of {ring})'
              for name, ring in found.items()]
-    if names:
+    if rule:
+        yield from _as_profile(subject, profile, rule)
+    elif names:
         yield Violation(
             f'interrupt moderation of {join_first(names)} is adaptive',
             'off, and rings of 128, if your programs send small messages: '
             'measure both',
             tuple(f'ethtool -C {name} adaptive-rx off rx-usecs 0; '
                   f'ethtool -G {name} rx 128 tx 128' for name in found))
+
+
+def _as_profile(subject: AuditSubject, profile: profiles.Profile,
+                rule: str) -> Iterator[Violation]:
+    """Compare network devices with a profile that says how they are."""
+    hardware = subject.facts.hardware
+    change = ('# /etc/udev/rules.d/71-hpcvirt-network.rules', rule)
+    if hardware.moderated and not profile.moderate_interrupts:
+        yield Violation(
+            f'interrupt moderation of {join_first(list(hardware.moderated))} '
+            'is adaptive', 'off, as the profile says', change,
+            Severity.WARNING)
+    entries = profile.ring_entries
+    other = [f'{name} has a ring of {count}' for name, count
+             in hardware.rings.items() if count != entries]
+    if entries is not None and other:
+        yield Violation(join_first(other),
+                        f'rings of {entries}, as the profile says', change,
+                        Severity.WARNING)
 
 
 def _frequency(subject: AuditSubject) -> Iterator[Violation]:
@@ -265,7 +290,8 @@ RULES = (
          ('NVIDIA-Guids',), _guids),
     Rule('interrupt-moderation', Severity.NOTE,
          'Network devices of the host or guest do not moderate their '
-         'interrupts adaptively, in a capture in which ``ethtool`` ran.',
+         'interrupts adaptively, in a capture in which ``ethtool`` ran (a '
+         'warning, also about rings, if the profile says how they are).',
          'an interrupt that waits for more packets delays small messages; '
          'whether programs gain is not known',
          ('SDSC-SRIOV-2013',), _moderation),

@@ -14,6 +14,7 @@ from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
+from hpcvirt.bench.report import mix
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
 from hpcvirt.cmd import command
@@ -35,7 +36,8 @@ class ReportResults(command.Report):
 
     Each figure is shown with its ratio, interval and verdict, next to the
     published figure. The page of --html also shows each host over time, so
-    that slow hosts and drifts stand out.
+    that slow hosts and drifts stand out. RESULT*N gives the guests of a result
+    N parts of the cores, and shows what such a mix loses.
     """
 
     fields = ('id', 'started_at', 'finished')
@@ -43,7 +45,8 @@ class ReportResults(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'results', nargs='*', metavar='RESULT',
-            help='id of a result (default: all results)')
+            help='id of a result, or ID*N for N parts of a mix (default: all '
+            'results)')
         parser.add_argument(
             '--html', metavar='FILE',
             help='write a self-contained page; an existing file is replaced '
@@ -66,7 +69,14 @@ class ReportResults(command.Report):
             return runs.describe(args)
         with extras.bench():
             from hpcvirt.bench.report import page
+        parts = _read_parts(args.results)
+        args.results = [*parts]
+        is_mix = any(parts.values())
+        if is_mix and args.html:
+            raise exception.InvalidInput(
+                '--html', 'has no mix of results; leave out *N')
         shown = _results(args)
+        mixed = [(each, parts[each.id] or 1.0) for each in shown if is_mix]
         if args.html:
             html_file.write(args.html, page.page(shown, _TITLE), _TITLE)
             print(args.html)
@@ -74,7 +84,25 @@ class ReportResults(command.Report):
         return command.CommandResult(
             [{'id': each.id, 'started_at': each.started_at,
               'finished': each.finished, **serialization.dump(each.result)}
-             for each in shown], lambda: _draw(shown))
+             for each in shown], lambda: _draw(shown) + printable.lines(
+                 mix.describe(mixed) if mixed else ()))
+
+
+def _read_parts(words: Iterable[str]) -> dict[str, float]:
+    """Read the ids of results: id -> its parts of a mix, 0 if not given."""
+    found = {}
+    for word in words:
+        name, star, text = word.partition('*')
+        parts = 0.0
+        if star:
+            try:
+                parts = serialization.number(1e-6, 1e9)(float(text))
+            except ValueError:
+                raise exception.InvalidInput(
+                    word, 'must end in a number of parts, such as '
+                    f'{name}*3') from None
+        found[name] = parts
+    return found
 
 
 def _draw(shown: Sequence[summary.Shown]) -> str:

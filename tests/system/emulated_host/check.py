@@ -61,6 +61,8 @@ PATH=/run/bin:$PATH {sys.executable} -m tests.system.emulated_host.inspection \
 
 #: The disks of the machine have four virtual functions.
 _PROFILE = """\
+moderate_interrupts: false
+ring_entries: 128
 devices:
 - {per_instance: 1, vendor_id: '1b36', product_id: '0010', vfs_per_device: 4}
 """
@@ -237,8 +239,9 @@ def _judge_state(state: distribution.State, parameters: str) -> None:
               'node1 1048576kB/nr_hugepages': '0',
               'node0 2048kB/nr_hugepages': pages[1],
               'node1 2048kB/nr_hugepages': pages[2],
-              **{path: '4' for path in there if path.startswith('/')}}
-    if there != wanted or len(wanted) != 6:
+              **{path: '128' if path.endswith('/ring') else '4'
+                 for path in there if path.startswith('/')}}
+    if there != wanted or len(wanted) != 7:
         raise CheckFailed(f'{there}, not {wanted}')
     guests = cpuset.parse(isolated[1], 'nohz_full')
     found = [f'{name} on {cpus}' for name, cpus in state.programs
@@ -290,7 +293,7 @@ def _inspectable(host: host_model.Host) -> host_model.Host:
         for device in host.devices)
     return dataclasses.replace(
         host, name='node', cells=cells, distances=(), devices=devices,
-        wiring=None,
+        wiring=None, address_bits=None,
         unknown=frozenset({
             host_model.Unknown.SOCKETS, host_model.Unknown.CACHES,
             host_model.Unknown.PAGES, host_model.Unknown.VFS}))

@@ -22,7 +22,7 @@ from tests.system.emulated_host import boot
 from tests.system.emulated_host import machines
 
 _PACKAGES = ('systemd-sysv', 'udev', 'dbus', 'kmod', 'initramfs-tools',
-             'irqbalance', 'procps', 'tuned')
+             'irqbalance', 'procps', 'tuned', 'ethtool')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +94,16 @@ systemd-run --quiet --scope --slice machine.slice --property Delegate=yes \\
 for file in /sys/bus/pci/drivers/nvme/*/sriov_numvfs \\
     /sys/devices/system/node/node*/hugepages/*/nr_hugepages; do
     echo "$file $(cat "$file")" >> /state.txt
+done
+# The driver of the network is bound again, so that its device is renamed
+# after the rules of udev, as it is where the initramfs lacks the driver.
+rmmod vmxnet3
+modprobe vmxnet3
+udevadm settle --timeout=1800
+for device in /sys/bus/pci/drivers/vmxnet3/*/net/*; do
+    echo "$device/ring $(ethtool -g "${{device##*/}}" | awk '
+        /^Current/ {{ now = 1 }}
+        now && /^RX:/ {{ print $2 }}')" >> /state.txt
 done
 # A program may end meanwhile, and a thread of the kernel has no VmSize.
 cat /proc/[0-9]*/status 2> /dev/null | awk '
@@ -221,7 +231,9 @@ def run(machine: machines.Machine, tree: pathlib.Path, image: pathlib.Path,
             'tcg,thread=multi', '-nodefaults', '-no-user-config', '-display',
             'none', '-no-reboot', '-serial', f'file:{console}', '-drive',
             f'if=none,id=root,format=raw,cache=unsafe,file={image}', '-device',
-            'virtio-blk-pci,bus=pcie.0,drive=root', '-kernel', kernel,
+            'virtio-blk-pci,bus=pcie.0,drive=root', '-device',
+            'pcie-root-port,bus=pcie.0,id=network,chassis=99', '-device',
+            'vmxnet3,bus=network', '-kernel', kernel,
             '-initrd', initramfs, '-append', parameters],
             check=False, timeout=limit_s, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

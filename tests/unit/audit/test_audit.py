@@ -52,9 +52,10 @@ class AuditTest(audited.Case):
                     silent.add(name)
         # They matter where another fact is bad: with deep idle states, a
         # driver without turbo switch, nested paging off, InfiniBand or
-        # NVSwitches and so on. Firmware is only compared between hosts.
+        # NVSwitches, a profile with rings and so on. Firmware is only compared
+        # between hosts.
         self.assertEqual(
-            {'activators', 'fabric_mode', 'firmware', 'guids',
+            {'activators', 'fabric_mode', 'firmware', 'guids', 'rings',
              'wake_limit_us', 'slab_unreclaimable_mib', 'total_mib'}, silent)
 
     def test_facts_that_matter_only_then_are_missed_then(self):

@@ -90,7 +90,7 @@ class FormatsTest(unittest.TestCase):
              for file in host_files.files(plan.hosts[0], plan)],
             [(item['path'], item['content'])
              for item in variables['hpcvirt_host_files']])
-        self.assertEqual([f'/{host_files.PROVIDER}'],
+        self.assertEqual([f'/{host_files.PROVIDER}', f'/{host_files.NETWORK}'],
                          variables['hpcvirt_host_absent'])
 
     def test_the_role_knows_the_files_and_what_makes_them_effective(self):

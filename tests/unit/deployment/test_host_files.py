@@ -63,6 +63,20 @@ class HostFilesTest(unittest.TestCase):
             plans.host_files(hosts.build(vfs={1: 8}),
                              devices=(hosts.VFS,))[host_files.VFS])
 
+    def test_network_devices_interrupt_and_have_rings_as_a_profile_says(self):
+        for choices, commands in (
+                ({}, ''),
+                ({'moderate_interrupts': False},
+                 'ethtool -C $$INTERFACE adaptive-rx off rx-usecs 0'),
+                ({'ring_entries': 64}, 'ethtool -G $$INTERFACE rx 64 tx 64'),
+                ({'moderate_interrupts': False, 'ring_entries': 128},
+                 ('ethtool -C $$INTERFACE adaptive-rx off rx-usecs 0; '
+                  'ethtool -G $$INTERFACE rx 128 tx 128'))):
+            found = plans.host_files(hosts.build(), **choices)
+            text = found.get(host_files.NETWORK, '')
+            self.assertEqual(bool(commands), bool(text))
+            self.assertIn(commands, text)
+
     def test_infiniband_cards_get_guids(self):
         host = hosts.build(vfs={1: 8})
         text = plans.host_files(host, devices=(hosts.VFS,))[host_files.VFS]

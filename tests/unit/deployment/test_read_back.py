@@ -47,8 +47,8 @@ def a_host():
         [hosts.build(name='host', cores=8, threads=2, mib=(16384, 8192),
                      vfs={0: 8})],
         dataclasses.replace(
-            profiles.DEFAULT, devices=(hosts.VFS,),
-            host_pages_per_cell=((2048, 64),),
+            profiles.DEFAULT, devices=(hosts.VFS,), moderate_interrupts=False,
+            ring_entries=128, host_pages_per_cell=((2048, 64),),
             extra_specs=(('trait:CUSTOM_Q', 'required'),)))
 
 
@@ -129,11 +129,22 @@ FAULTS = (
      'has .* ATTR{sriov_numvfs}=="8".*, which is not understood'),
     (HOST, 'sriov_numvfs}="8"', 'sriov_numvfs}=8', 'a rule that udev refuses'),
     (HOST, '"add|bind"', '"add"', 'only if its driver is bound at the right'),
-    (HOST, 'sh $name 8', 'sh $name 6', 'but sets GUIDs of 6'),
+    (HOST, "' sh 8", "' sh 6", 'but sets GUIDs of 6'),
     (HOST, 'KERNEL=="0000:41', 'KERNEL=="0000:42',
      'has a rule for 0000:42:00.0, which the host lacks'),
     (('edpm',), '0000:41:00.0 8.', '0000:41:00.0 16.',
      'creates 16 virtual functions of 0000:41:00.0, which has at most 8'),
+    # Network devices.
+    (HOST, 'rx 128', 'rx 256',
+     'gives network devices -G rx=256, and the plan says 128'),
+    (HOST, 'adaptive-rx off', 'adaptive-rx on',
+     'gives network devices -C adaptive-rx=on, and the plan says off'),
+    (HOST, '; ethtool -G $$INTERFACE rx 128 tx 128', '',
+     'gives network devices no -G rx, and the plan says 128'),
+    (HOST, '-G $$INTERFACE', '-G $name', 'runs .*, which is not understood'),
+    (HOST, '"net", SUBSYSTEMS', '"nat", SUBSYSTEMS',
+     'gives network devices no -C adaptive-rx'),
+    (('edpm',), 'tx 128', 'tx 12', 'gives network devices -G tx=12, and the'),
     # Sysctls, modules and KSM.
     (('files', 'kolla', 'ansible'), 'vm.swappiness = 1', 'vm.swappiness = 10',
      'gives the kernel vm.swappiness=10, and the plan says 1'),

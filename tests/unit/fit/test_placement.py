@@ -87,6 +87,16 @@ class CheckTest(unittest.TestCase):
              'the host is kept for flavors that require the trait B'),
             self.check(wanted, kept_for=frozenset({'A', 'B'})))
 
+    def test_a_host_has_the_width_of_addresses_that_is_asked_for(self):
+        for needed, found in ((None, 39), (46, None), (46, 46), (46, 52)):
+            self.assertIsNone(self.check(
+                guest(address_bits=needed), address_bits=found))
+        self.assertEqual(
+            (reasons.Code.ADDRESS_BITS,
+             ('the host has addresses of 46 bits, and hw:maxphysaddr_bits '
+              'asks for 52')),
+            self.check(guest(address_bits=52), address_bits=46))
+
     def test_closed_hosts(self):
         self.assertIs(reasons.Code.CLOSED,
                       self.check(guest(), closed='disabled')[0])
@@ -102,6 +112,20 @@ class CheckTest(unittest.TestCase):
         self.assertEqual('the host has 2 VGPU free, 3 needed',
                          placement.check(wanted, few).message)
         self.assertEqual(0, placement.count(wanted, few))
+
+    def test_numbered_groups_share_the_devices_of_a_host(self):
+        cards = [devices.pool(None, free, resource_class='vgpu')
+                 for free in (2, 2)]
+        host = dataclasses.replace(EMPTY, supply=dataclasses.replace(
+            EMPTY.supply, pools=tuple(cards)))
+        for name, needed, said in (
+                ('VGPU', 4, None),
+                ('VGPU', 5, 'the host has 4 VGPU free, 5 needed'),
+                ('CUSTOM_X', 1, 'the host has 0 CUSTOM_X free, 1 needed')):
+            wanted = guest(grouped=((name, needed),))
+            misfit = placement.check(wanted, host)
+            self.assertEqual(said, misfit and misfit.message)
+            self.assertEqual(said is None, placement.count(wanted, host) > 0)
 
 
 class CountTest(unittest.TestCase):

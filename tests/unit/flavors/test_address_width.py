@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import random
+import re
 import unittest
 
 from hpcvirt.flavors import address_width
@@ -65,8 +66,10 @@ class EndTest(unittest.TestCase):
 
 
 class WarningTest(unittest.TestCase):
-    def plan(self, mib, bars, kind=device_choice.DeviceKind.WHOLE, **choices):
+    def plan(self, mib, bars, kind=device_choice.DeviceKind.WHOLE, bits=None,
+             **choices):
         host = hosts.build(mib=mib, gpus={0: 2, 1: 2})
+        host = dataclasses.replace(host, address_bits=bits)
         host = dataclasses.replace(host, wiring=wiring.Wiring(
             attachments=tuple(wiring.Attachment(device.address, bars_mib=bars)
                               for device in host.devices)))
@@ -106,6 +109,18 @@ class WarningTest(unittest.TestCase):
         self.assertIn('hw:maxphysaddr_bits=39 it has 512 GiB', ''.join(
             self.find(self.plan(384 * 1024, H100,
                                 extra_specs=bits)).values()))
+
+    def test_the_addresses_of_a_host_are_not_exceeded(self):
+        mode = {'hw:maxphysaddr_mode': 'passthrough'}
+        for bits, more in ((None, set()), (41, set()), (40, {1664, 1280})):
+            found = self.find(self.plan(384 * 1024, H100, bits=bits,
+                                        extra_specs=mode))
+            ends = set()
+            for what in found.values():
+                end = re.search(r'up to ([0-9]+) GiB, and those of host end '
+                                r'at 1024 GiB \(40 bits\); give it less', what)
+                ends.add(int(end[1]))
+            self.assertEqual(more, ends)
 
     def test_arm_has_other_rules(self):
         arm = dataclasses.replace(hosts.build(mib=763 * 1024),

@@ -281,6 +281,26 @@ class LintHostsTest(unittest.TestCase):
         return {(item.code, item.severity.value) for item in check(
             flavor(specs, **sizes), [host], profile.Profile(devices=devices))}
 
+    def test_the_key_and_the_advice_are_those_of_what_is_missing(self):
+        host = dataclasses.replace(hosts.build(), address_bits=46)
+        for specs, code, key, advice in (
+                ({'resources1:VGPU': '1'}, 'does-not-fit', 'resources1:VGPU',
+                 'request fewer'),
+                ({'resources:CUSTOM_X': '2'}, 'does-not-fit',
+                 'resources:CUSTOM_X', 'request fewer'),
+                ({'hw:maxphysaddr_mode': 'emulate',
+                  'hw:maxphysaddr_bits': '52'}, 'address-width',
+                 'hw:maxphysaddr_bits', 'ask for as many bits'),
+                ({'hw:mem_page_size': '1GB'}, 'does-not-fit',
+                 'hw:mem_page_size', 'use pages of which the hosts have'),
+                ({}, 'does-not-fit', 'vcpus', 'make the guest smaller')):
+            found = [item for item in check(flavor(
+                specs, **({} if specs else {'vcpus': 24})), [host],
+                profile.Profile()) if item.severity.value == 'error']
+            self.assertEqual([(code, key)], [(item.code, item.key)
+                                             for item in found])
+            self.assertTrue(found[0].advice.startswith(advice))
+
     def test_what_a_host_makes_of_a_flavor(self):
         for specs, sizes, expected in (
                 ({}, {}, set()),

@@ -11,6 +11,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import make_room
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from tests.builders import fleets
@@ -143,6 +144,23 @@ class ChangesTest(unittest.TestCase):
             self.assertTrue(all(
                 cell.memory_mib for cell in change.guest.shape.cells),
                 change)
+
+    def test_no_change_gives_a_host_what_it_lacks(self):
+        (host,) = fleets.a_fleet(random.Random(5), 1)[0].hosts[:1]
+        host = dataclasses.replace(host, state=dataclasses.replace(
+            host.state, traits=frozenset({'CUSTOM_A'}), address_bits=46,
+            free=host.state.free._replace(disk_gib=10)))
+        for fields in ({'required': frozenset({'CUSTOM_B'})},
+                       {'forbidden': frozenset({'CUSTOM_A'})},
+                       {'address_bits': 52}, {'grouped': (('VGPU', 1),)},
+                       {'disk_gib': 20}):
+            guest = asked(flavor_model.Flavor('f', 2, 64, 0, {}), **{
+                'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2'})
+            disk = fields.pop('disk_gib', 0)
+            guest = dataclasses.replace(
+                guest, sums=guest.sums._replace(disk_gib=disk), **fields)
+            self.assertFalse(fits(guest, (host,)))
+            self.assertEqual((), changes.nearest(guest, (host,)))
 
     def test_devices_need_not_form_a_set(self):
         one = set_hosts.FLAVORS[0]

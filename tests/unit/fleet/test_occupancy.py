@@ -85,9 +85,9 @@ class OccupancyTest(unittest.TestCase):
     def test_a_contradiction_breaks_the_record_and_names_the_instance(self):
         for instance, message in (
                 (self.instance(cells=(7,)), 'cell 7, which the host does'),
-                (self.instance(cpus=(0,)), '1 CPUs of cell 0, where its'),
+                (self.instance(cpus=(0,)), '1 dedicated CPU of cell 0, wh'),
                 (self.instance(cpus=(0, 1, 99)), 'CPU 99, which is not a'),
-                (self.instance(cells=(1,)), '0 CPUs of cell 1'),
+                (self.instance(cells=(1,)), '0 dedicated CPUs of cell 1'),
                 (self.instance(pages_kib=77), 'pages of 77 KiB, but cell'),
                 (self.instance(pages_kib=1 << 20), '1 pages of 1048576 KiB')):
             reason = self.broken(instance)
@@ -110,8 +110,8 @@ class OccupancyTest(unittest.TestCase):
     def test_isolated_emulator_threads_have_a_cpu(self):
         self.flavor = fleets.flavor(2, 1024, {
             'hw:emulator_threads_policy': 'isolate'})
-        self.assertIn('2 CPUs of cell 0, where its guest cell has 2 dedicated '
-                      'vCPUs and isolated emulator threads',
+        self.assertIn('2 dedicated CPUs of cell 0, where its guest cell has 2 '
+                      'dedicated vCPUs and isolated emulator threads',
                       self.broken(self.instance()))
         self.assertEqual({}, self.fleet(
             self.instance(cpus=(0, 1, 2))).broken)

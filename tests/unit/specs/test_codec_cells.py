@@ -71,7 +71,10 @@ class ReadTest(unittest.TestCase):
                  'numa_cpus.1: vCPU 5 is in two guest cells'),
                 ({'hw:numa_cpus.1': '6-8'},
                  'numa_cpus.1: vCPU 8 is not one of the 8'),
-                ({'hw:numa_cpus.1': '7'}, 'vCPUs 6 are in no guest cell'),
+                ({'hw:numa_cpus.1': '7'},
+                 'numa_cpus.N: vCPU 6 is in no guest cell'),
+                ({'hw:numa_cpus.0': '0-3', 'hw:numa_cpus.1': '6-7'},
+                 'numa_cpus.N: vCPUs 4-5 are in no guest cell'),
                 ({'hw:numa_mem.1': '1999'},
                  'the cells have 7999 MiB, the flavor 8000'),
                 ({'hw:numa_mem.1': '-1'}, 'numa_mem.1.*not a size in MiB')):

@@ -20,6 +20,14 @@ class ResourcesTest(unittest.TestCase):
         self.assertEqual(0, codec.read_resource('VGPU', {
             'resources:CUSTOM_VGPU': '1', 'resources1:VGPU': '1'}))
 
+    def test_numbered_groups_are_added_up(self):
+        self.assertEqual(
+            {'VGPU': 3, 'CUSTOM_X': 1}, codec.read_grouped_classes({
+                'resources:VGPU': '8', 'resources1:VGPU': '1',
+                'resources_B:VGPU': '2', 'resources2:CUSTOM_X': '1',
+                'resources3:PCPU': '4', 'resources4:CUSTOM_Y': 'many',
+                'resources5:CUSTOM_Z': '0'}))
+
     def test_what_is_no_number_counts_nothing(self):
         self.assertEqual(0, codec.read_resource('VGPU', {
             'resources:VGPU': 'one'}))

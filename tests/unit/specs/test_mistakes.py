@@ -54,11 +54,11 @@ class MistakesTest(unittest.TestCase):
 
     def test_cells_can_have_a_mistake_in_cpus_and_one_in_memory(self):
         self.assertEqual(
-            ['hw:numa_cpus.1', 'hw:numa_mem.{num}'],
+            ['hw:numa_cpus.1', 'hw:numa_mem.N'],
             places({**CELLS, 'hw:numa_cpus.1': '3-7',
                     'hw:numa_mem.1': '511'}))
         self.assertEqual(
-            ['hw:numa_nodes', 'hw:numa_mem.{num}'],
+            ['hw:numa_nodes', 'hw:numa_mem.N'],
             places({**CELLS, 'hw:numa_nodes': '4', 'hw:numa_mem.1': '511'}))
 
     def test_vcpus_and_memory_that_do_not_divide_are_both_named(self):

@@ -86,6 +86,16 @@ class LibvirtTest(Case):
             0, '<cpu id="0" socket_id="-1" siblings="0"/>')))
         self.assertEqual(0, host.cells[0].socket)
 
+    def test_the_width_of_addresses_is_read(self) -> None:
+        one = cell(0, CPU.format(0, 0))
+        self.assertIsNone(read(capabilities(one)).address_bits)
+        for text, bits in (('<maxphysaddr mode="emulate" bits="46"/>', 46),
+                           ('<maxphysaddr mode="passthrough"/>', None)):
+            self.assertEqual(
+                bits, read(capabilities(one, cpu=text)).address_bits)
+        self.refused(capabilities(one, cpu='<maxphysaddr bits="8"/>'),
+                     '8 bits cannot be the width of addresses')
+
     def test_cells_may_be_in_any_order(self) -> None:
         host = machines.of_cells(machines.cell(0, (0,)),
                                  machines.cell(2, (1,)))

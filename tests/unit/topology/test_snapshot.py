@@ -46,6 +46,11 @@ class RoundTripTest(unittest.TestCase):
             text = snapshot.dumps(host)
             self.assertEqual(host, read(text.encode()), f'seed {seed}')
 
+    def test_the_width_of_addresses_comes_back(self) -> None:
+        host = read({**BOX, 'address_bits': 46})
+        self.assertEqual(46, host.address_bits)
+        self.assertEqual(host, read(snapshot.dumps(host).encode()))
+
     def test_the_wiring_comes_back(self) -> None:
         host = wired.host()
         text = snapshot.dumps(host)

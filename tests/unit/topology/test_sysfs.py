@@ -72,6 +72,14 @@ class CellsTest(Case):
         self.assertEqual((frozenset(), None), (cell.cpus, cell.socket))
         self.assertGreater(cell.memory_mib, 0)
 
+    def test_x86_says_the_width_of_addresses(self) -> None:
+        for text, bits in (
+                ('address sizes\t: 46 bits physical, 48 bits virtual\n', 46),
+                ('CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n', None)):
+            self.setUp()
+            self.files['proc/cpuinfo'] = f'processor\t: 0\n{text}'
+            self.assertEqual(bits, self.read().address_bits)
+
     def test_the_processor_has_a_name_or_the_numbers_of_arm(self) -> None:
         for text, expected in (
                 ('model name\t: Intel(R)  Xeon(R)', 'Intel(R) Xeon(R)'),

@@ -115,6 +115,20 @@ class TestConfiguration(unittest.TestCase):
         self.assertEqual({'base': 'dense', 'page_size': '1G'},
                          found[1, 1].content)
 
+    def test_interrupts_and_rings_are_settings_of_the_host(self):
+        choices = {'interrupts': {
+            'off': {'profile': {'moderate_interrupts': False}}},
+            'rings': {'small': {'profile': {'ring_entries': 128}}}}
+        found = plan(choices)
+        states = [found[levels].host_state for levels in (
+            (0, 0), (0, 1), (1, 0), (1, 1))]
+        for index, state in enumerate(states):
+            self.assertNotIn(state, states[:index])
+        self.refused(
+            "choices['interrupts']: changes the settings of hosts, which "
+            'needs the key apply, the command that brings them to a host',
+            choices, apply=[])
+
     def test_the_keys_of_a_profile_are_checked(self):
         for key, said in (('page_sise', "unknown key 'page_sise'"),
                           ('extra_specs', 'must be a mapping')):

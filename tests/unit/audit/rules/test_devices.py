@@ -9,6 +9,7 @@ from hpcvirt.audit import audit
 from hpcvirt.audit.reading.hardware import GroupedFunction
 from hpcvirt.audit.reading.hardware import VirtualFunctions
 from hpcvirt.deployment import host_files
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
@@ -626,3 +627,24 @@ class DevicesTest(audited.Case):
                 'moderated': moderated})).findings
                 if item.code == 'interrupt-moderation')
             self.assertIn(said, item.found)
+
+    def test_a_profile_says_how_devices_interrupt_and_what_rings_are(self):
+        for choices, hardware, said in (
+                ({'moderate_interrupts': False}, {'moderated': {'e0': 256}},
+                 ['interrupt moderation of e0 is adaptive']),
+                ({'moderate_interrupts': False}, {'rings': {'e0': 256}}, []),
+                ({'ring_entries': 128}, {'moderated': {'e0': 128},
+                                         'rings': {'e0': 128}}, []),
+                ({'ring_entries': 128}, {'rings': {'e0': 128, 'e1': 512}},
+                 ['e1 has a ring of 512'])):
+            profile = dataclasses.replace(audited.PROFILE, **choices)
+            found = [item for item in audit.audit(
+                self.but(hardware=hardware), profile).findings
+                     if item.code == 'interrupt-moderation']
+            self.assertEqual(said, [item.found for item in found])
+            for item in found:
+                self.assertEqual('warning', item.severity)
+                self.assertEqual(
+                    kernel_settings.format_network_rule(
+                        profile.moderate_interrupts, profile.ring_entries),
+                    item.change[-1])

@@ -60,6 +60,32 @@ class ReportCommandTest(unittest.TestCase):
                 if len(url) < 5000:
                     self.assertEqual((2, ''), (status, out))
 
+    def test_results_of_a_mix_have_parts(self):
+        data = self.scratch / 'data'
+        opened = store.Store(None, str(data))
+        for name, speed in (('small', 98.0), ('large', 90.0)):
+            opened.open_entry(store.Entry(
+                name, name, '2026-11-20T10:00:00+00:00', None), {})
+            measured = runs.run([100.0] * 10, [speed] * 10, id=f'of{name}')
+            opened.add_run(name, 0, measured)
+            for sample in measured.samples:
+                opened.add_sample(measured.id, sample)
+        opened.close()
+        status, out, err = self.report('small*3', 'large')
+        self.assertEqual((0, ''), (status, err))
+        self.assertRegex(out, r'this mix loses 4[.]0 % \(its results '
+                         r'(2[.]0, 10[.]0|10[.]0, 2[.]0) %\)[.]\n$')
+        self.assertNotIn('mix', self.report('small', 'large').out)
+        for words, said in ((['small*x'], r'small\*x: must end in a number'),
+                            (['small*'], 'must end in a number of parts'),
+                            (['small*nan'], 'must end in a number of parts'),
+                            (['small*0'], 'must end in a number of parts'),
+                            (['other*2'], 'other: the store has no such'),
+                            (['small*2', '--html', 'x'], 'has no mix')):
+            found = self.report(*words)
+            self.assertEqual((2, ''), (found.status, found.out))
+            self.assertRegex(found.err, f'^hpcvirt: [^\n]*{said}[^\n]*\n$')
+
     def test_an_unknown_result_is_named(self):
         commands.check_refused(self, 'deadbeef', self.report('deadbeef'))
 

@@ -91,8 +91,9 @@ class SummaryTest(unittest.TestCase):
         for change, said in (
                 ({'cells': [{'id': 2}]},
                  'i0 is on cell 2, which the host does not have'),
-                ({'cpus': [96, 97]}, ('i0 has 0 CPUs of cell 0, where its '
-                                      'guest cell has 2 dedicated vCPUs')),
+                ({'cpus': [96, 97]},
+                 ('i0 has 0 dedicated CPUs of cell 0, where its guest cell '
+                  'has 2 dedicated vCPUs')),
                 ({'cells': [{'id': 0, 'pages': {'1G': 1}}]},
                  ('i0 has 1 pages of 1048576 KiB on cell 0, where 0 of 0 are '
                   'left'))):

@@ -10,6 +10,7 @@ from tests.system.emulated_host import distribution
 PARAMETERS = 'hugepagesz=2M hugepages=0:384,1:400 nohz_full=1,3'
 NODE = '/sys/devices/system/node/node'
 FILES = {
+    '/sys/bus/pci/drivers/vmxnet3/0000:01:00.0/net/enp1s0/ring': '128',
     '/sys/bus/pci/drivers/nvme/0000:22:00.0/sriov_numvfs': '4',
     '/sys/bus/pci/drivers/nvme/0000:42:00.0/sriov_numvfs': '4',
     f'{NODE}0/hugepages/hugepages-2048kB/nr_hugepages': '384',
