@@ -21,13 +21,12 @@ def read(nova: Any) -> Mapping[str, gate.GatedCompute]:
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :raises Unreachable: if Nova does not answer
     """
-    holders: dict[str, set[str]] = {}
+    aggregates: dict[str, list[Mapping[str, str]]] = {}
     for aggregate in nova.aggregates.list():
-        holder = aggregate.metadata.get(quarantine.MARK)
-        for host in aggregate.hosts if holder else ():
-            holders.setdefault(host, set()).add(holder)
+        for host in aggregate.hosts:
+            aggregates.setdefault(host, []).append(aggregate.metadata)
     return {each.host: gate.GatedCompute(
-        holders=frozenset(holders.get(each.host, ())),
+        holds=quarantine.read_holds(each.host, aggregates.get(each.host, ())),
         is_up=each.state == 'up')
         for each in nova.services.list(binary='nova-compute')}
 

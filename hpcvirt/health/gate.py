@@ -61,12 +61,25 @@ class GatedHost:
 class GatedCompute:
     """What the cloud says of a compute host.
 
-    :ivar holders: who has it in quarantine
+    :ivar holds: those of the holders that have it in quarantine
     :ivar is_up: whether its nova-compute reports
     """
 
-    holders: frozenset[str] = frozenset()
+    holds: tuple[quarantine.Hold, ...] = ()
     is_up: bool = True
+
+    @property
+    def holders(self) -> frozenset[str]:
+        """Who has it in quarantine."""
+        return frozenset(hold.holder for hold in self.holds)
+
+    @property
+    def hold(self) -> quarantine.Hold | None:
+        """The hold of the gate."""
+        for hold in self.holds:
+            if hold.holder == quarantine.GATE:
+                return hold
+        return None
 
 
 def follow(known: Mapping[str, GatedHost] | None,
@@ -129,14 +142,19 @@ def decide(before: GatedHost, result: str, reason: str,
 def list_changes(hosts: Mapping[str, GatedHost],
                  computes: Mapping[str, GatedCompute],
                  ) -> tuple[list[str], list[str]]:
-    """List the hosts that are to be held, and those to be released."""
+    """List the hosts that are to be held, and those to be released.
+
+    A host that is held for another reason by now is to be held again, because
+    operators read the reason in its quarantine.
+    """
     held = []
     released = []
     for name, host in hosts.items():
-        is_held = quarantine.GATE in computes[name].holders
-        if host.state is GateState.PASSED and is_held:
-            released.append(name)
-        elif host.state is not GateState.PASSED and not is_held:
+        hold = computes[name].hold
+        if host.state is GateState.PASSED:
+            if hold is not None:
+                released.append(name)
+        elif hold is None or not quarantine.says(hold, host.reason):
             held.append(name)
     return held, released
 

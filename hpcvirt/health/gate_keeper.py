@@ -138,6 +138,10 @@ class GateKeeper:
         for name, host in hosts.items():
             before = (known or {}).get(name)
             if before is not None and before.state is host.state:
+                # A repair counts only if it lasts until it is seen.
+                if host.repairing and not before.repairing:
+                    self.say(f'{time} {name}: is being repaired; the gate '
+                             'follows')
                 continue
             if before is None and host.state is gate.GateState.PASSED:
                 continue
@@ -154,7 +158,9 @@ class GateKeeper:
                                          time)
             done &= host_change.attempt(
                 functools.partial(self.hold, name, hold), self.say,
-                f'{time} {name}', 'hold', 'hold for the gate')
+                f'{time} {name}', 'hold',
+                'hold for the gate' if self.computes[name].hold is None
+                else 'note of the reason at the hold')
         for name in released:
             done &= host_change.attempt(
                 functools.partial(self.release, name), self.say,

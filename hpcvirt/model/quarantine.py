@@ -33,6 +33,7 @@ HOLDERS = (OPERATOR, WATCH, ACCEPT, TUNE, DRAIN, GATE)
 
 #: Longest value of the metadata of an aggregate in Nova's API.
 _MAX_CHARACTERS = 255
+_CUT = '...'
 
 _ENTRY = re.compile(r'since (\S+) by (\S+): (.*)', re.DOTALL)
 
@@ -72,7 +73,14 @@ def entry(hold: Hold) -> str:
     """Write the metadata value about a host; a long reason is cut."""
     text = f'since {hold.since} by {hold.by}: {hold.reason}'
     return (text if len(text) <= _MAX_CHARACTERS
-            else text[:_MAX_CHARACTERS - 3] + '...')
+            else text[:_MAX_CHARACTERS - len(_CUT)] + _CUT)
+
+
+def says(hold: Hold, reason: str) -> bool:
+    """Whether a hold that was read has this reason, which may be cut."""
+    return hold.reason == reason or (
+        hold.reason.endswith(_CUT)
+        and reason.startswith(hold.reason.removesuffix(_CUT)))
 
 
 def read_holds(host: str, aggregates: Iterable[Mapping[str, str]],

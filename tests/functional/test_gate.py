@@ -58,12 +58,16 @@ class GateTest(test_quarantine.QuarantineNova):
         self.boot(flavor, host='node2', status='ERROR')
         self.step(3)
         (hold,) = self.cloud.holds('node2')
-        self.assertEqual('is new', hold.reason)
+        # The quarantine says what was found, and not that the host was new.
+        self.assertEqual('the gate says FAIL: memory bandwidth is 40 % lower',
+                         hold.reason)
         self.assertIn('2026-11-29T10:00:00Z node2: the gate says FAIL: memory '
                       'bandwidth is 40 % lower', self.lines)
         # A person repairs it.
         self.quarantine('node2', 'a DIMM is replaced')
         self.step(3)
+        self.assertIn('2026-11-29T10:00:00Z node2: is being repaired; the '
+                      'gate follows', self.lines)
         self.assertEqual(['gate', 'operator'], self.holders('node2'))
         self.release('node2')
         self.assertEqual(['gate'], self.holders('node2'))

@@ -149,13 +149,18 @@ _ALPHA = 0.01
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FigureKey:
-    """What figures of one host must share to be compared over time."""
+    """What figures of one host must share to be compared over time.
+
+    :ivar program: what the user named, without the folder, which may change
+        with its version
+    """
 
     host: str
     label: str
     metric: str
     side: record.Side
     parameters: tuple[tuple[str, str], ...]
+    program: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +214,8 @@ def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
                 continue
             for name, metric in sample.outcome.metrics.items():
                 key = FigureKey(run.host, run.label, name, sample.side,
-                                tuple(sorted(run.parameters.items())))
+                                tuple(sorted(run.parameters.items())),
+                                run.program)
                 points.setdefault(key, {}).setdefault(
                     run.started_at, []).append(metric)
     series: list[TimeSeries] = []

@@ -11,6 +11,7 @@ A :class:`Result` is everything that one ``hpcvirt bench run`` measured.
 import dataclasses
 import datetime
 import enum
+import posixpath
 import re
 from collections.abc import Mapping
 from typing import Annotated
@@ -25,6 +26,9 @@ SCHEMA_VERSION = 1
 #: How many earlier attempts are read with a run. The judgement of each attempt
 #: counts half as many before it, so that twice as many are needed.
 KNOWN_ATTEMPTS = 20
+
+#: The beginning of the keys of ``Run.identity`` for what the user can set.
+SETTING = 'setting '
 
 #: A fact that is a number. In a damaged store it can be any text.
 _NUMBER = re.compile(r'[0-9]{1,15}(\.[0-9]{1,15})?')
@@ -235,6 +239,22 @@ class Run:
         words = [self.benchmark, self.variant, self.shape, self.launch,
                  self.case]
         return ' '.join(word for word in words if word)
+
+    @property
+    def paths(self) -> Mapping[str, str]:
+        """The programs and inputs that the user named, by their settings."""
+        found = {}
+        for name, value in self.identity.items():
+            setting = name.removeprefix(SETTING)
+            if setting != name and setting not in self.parameters:
+                found[setting] = value
+        return found
+
+    @property
+    def program(self) -> str:
+        """The names of what the user named, without their folders."""
+        return ' '.join(posixpath.basename(path)
+                        for path in self.paths.values())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,7 +51,8 @@ def _card(key: trends.FigureKey,
         alarm = f'{len(alarms)} of {len(group)} message sizes: {alarm}'
     times, values = _mean(group)
     return {
-        'host': key.host, 'label': key.label, 'metric': key.metric,
+        'host': key.host, 'metric': key.metric,
+        'label': ' '.join(filter(None, (key.label, key.program))),
         'side': key.side.value, 'unit': group[0].unit, 'points': len(values),
         'mean': f'mean of {len(group)} message sizes' if len(group) > 1
         else '', 'last': text.figure(values[-1]), 'time': times[-1][:10],

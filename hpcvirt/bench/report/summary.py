@@ -26,8 +26,9 @@ from hpcvirt.bench.report import text
 class ReportSubject:
     """The subject of a result, as texts.
 
-    :ivar benchmarks: names with variants
+    :ivar benchmarks: names with variants, and the programs that the user named
     :ivar flavors: names of flavors or shapes, empty if they are unknown
+    :ivar paths: a text for each program or input that the user named
     :ivar machines: CPU, kernel and pages, a text for each side, or one text
         if both are equal
     """
@@ -35,6 +36,7 @@ class ReportSubject:
     benchmarks: str
     flavors: str
     hosts: str
+    paths: tuple[str, ...]
     machines: tuple[str, ...]
 
 
@@ -44,12 +46,17 @@ def make_subject(result: record.Result) -> ReportSubject:
     machines = {side: _machine(sample for sample in samples
                               if sample.side is side) for side in record.Side}
     native, guest = (machines[side] for side in record.Side)
+    paths: list[str] = []
+    for run in result.runs:
+        paths += [f'{name}: {path}' for name, path in run.paths.items()]
     return ReportSubject(
-        _joined(f'{run.benchmark} {run.variant}' for run in result.runs),
+        _joined(f'{run.benchmark} {run.variant} {run.program}'.rstrip()
+                for run in result.runs),
         _joined(flavor for run in result.runs for flavor in (
             run.shape, *(name for sample in run.samples for name in
                          sample.facts('server.flavor')))),
         _joined(run.host for run in result.runs),
+        tuple(dict.fromkeys(paths)),
         (native,) if native and native == guest else tuple(
             f'{side.value}: {text}' for side,
             text in machines.items() if text))

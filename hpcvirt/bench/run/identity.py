@@ -25,6 +25,7 @@ from hpcvirt import words
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import machine_facts
+from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
@@ -135,7 +136,7 @@ def _describe_job(job: run_spec.JobSpec) -> dict[str, str]:
         'figures': _digest(serialization.dump([
             (figure.name, figure.unit, figure.direction, figure.per_size)
             for figure in definition.metrics])),
-        **{f'setting {name}': value for name, value
+        **{f'{record.SETTING}{name}': value for name, value
            in {**spec.parameters, **spec.paths}.items()},
         **{f'input {name}': hashlib.sha256(content).hexdigest()
            for name, content in spec.inputs.items()},

@@ -112,7 +112,8 @@ def _draw(shown: Sequence[summary.Shown]) -> str:
              if len(shown) > 1 else '')
     return table + ''.join(
         printable.lines([f'{each.id}  {each.started_at}'
-                         + ('' if each.finished else ', unfinished')])
+                         + ('' if each.finished else ', unfinished'),
+                         *each.subject.paths])
         + text.table(each.result, output.width() or 100) + '\n'
         for each in shown)
 

@@ -75,12 +75,14 @@ class SuperviseHosts(command.Command):
             type=command.whole_number(1, 10_000),
             help='hosts that may be put in quarantine within an hour '
             '(default: %(default)s)')
-        parser.add_argument(
+        # Gates take minutes, and would end with a program that runs once.
+        pace = parser.add_mutually_exclusive_group()
+        pace.add_argument(
             '--gate', metavar='TARGET',
             help='hold new and repaired hosts until the quick gate passes '
             'there, such as ssh://root@{host}')
-        parser.add_argument('--once', action='store_true',
-                            help='decide once, and end')
+        pace.add_argument('--once', action='store_true',
+                          help='decide once, and end')
         cloud_arguments.add_apply(parser, 'decisions')
 
     def take_action(self, args: argparse.Namespace) -> int:

@@ -62,6 +62,10 @@ if [ -n "$interface" ] && [ -n "$address" ]; then
     ifconfig "$interface" "$address" netmask "${mask:-255.255.255.0}" up
     [ -z "$gateway" ] || ip route add default via "$gateway"
 fi
+# As cloud-init does with a script.
+if [ -n "$drive" ] && [ -f /mnt/config/openstack/latest/user_data ]; then
+    sh /mnt/config/openstack/latest/user_data
+fi
 chmod 755 / /root
 chmod 700 /root/.ssh
 chmod 600 /root/.ssh/* 2>/dev/null

@@ -40,10 +40,10 @@ class Stat:
 def stat(pid: int) -> Stat | None:
     """Read the status of a process; None if it has ended or is a zombie."""
     try:
-        text = pathlib.Path(f'/proc/{pid}/stat').read_text()
+        text = pathlib.Path(f'/proc/{pid}/stat').read_text(errors='replace')
     except OSError:
         return None
-    # The name in parentheses may contain any character.
+    # The name in parentheses may contain any byte.
     fields = text.rpartition(')')[2].split()
     if fields[0] in 'ZX':
         return None

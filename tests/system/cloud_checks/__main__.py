@@ -2,7 +2,8 @@
 
 """Start the one-machine cloud, check hpcvirt in it, and stop the cloud.
 
-Without arguments all checks run except the long ones (load, benchmarks, tune).
+Without arguments all checks run except the long ones (load, benchmarks, prove,
+tune).
 The cloud is stopped in any case, unless --keep is given or it was up before.
 """
 
@@ -20,8 +21,10 @@ from tests.system.cloud_checks import benchmarks
 from tests.system.cloud_checks import drain
 from tests.system.cloud_checks import flavors
 from tests.system.cloud_checks import fleet
+from tests.system.cloud_checks import gate
 from tests.system.cloud_checks import guide
 from tests.system.cloud_checks import load
+from tests.system.cloud_checks import prove
 from tests.system.cloud_checks import quarantine
 from tests.system.cloud_checks import schedulers
 from tests.system.cloud_checks import store
@@ -38,14 +41,16 @@ CHECKS = {
     'schedulers': schedulers.check,
     'load': load.check,
     'quarantine': quarantine.check,
+    'gate': gate.check,
     'store': store.check,
     'benchmarks': benchmarks.check,
+    'prove': prove.check,
     'accept': accept.check,
     'tune': tune.check,
 }
 #: Checks that run only if they are selected, because they take long and their
 #: subject seldom changes.
-SELECTED = frozenset({'load', 'benchmarks', 'tune'})
+SELECTED = frozenset({'load', 'benchmarks', 'prove', 'tune'})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

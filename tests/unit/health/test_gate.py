@@ -32,6 +32,7 @@ class Cloud:
         self.holders = {name: set() for name in names}
         self.instances = dict.fromkeys(names, 0)
         self.down = set()
+        self.reasons = {}
         self.runs = {}
         self.lines = []
         self.known = None
@@ -50,11 +51,23 @@ class Cloud:
 
     def read(self):
         return {name: gate.GatedCompute(
-            holders=frozenset(holders), is_up=name not in self.down)
+            holds=tuple(self.read_hold(name, holder) for holder in holders),
+            is_up=name not in self.down)
             for name, holders in self.holders.items()}
+
+    def read_hold(self, name, holder):
+        reason = 'why'
+        if holder == quarantine.GATE:
+            reason = self.reasons.get(name, reason)
+        return quarantine.Hold(holder, reason)
 
     def hold(self, name, hold):
         self.holders[name].add(hold.holder)
+        # As the metadata of an aggregate keep it.
+        (kept,) = quarantine.read_holds(name, [{
+            quarantine.MARK: hold.holder,
+            quarantine.key(name): quarantine.entry(hold)}])
+        self.reasons[name] = kept.reason
 
     def begin(self, name):
         self.runs[name] = Run()
@@ -104,6 +117,27 @@ class GateTest(unittest.TestCase):
         cloud.end('c', 'PASS')
         self.assertTrue(cloud.is_free('c'))
         self.assertIn('now c: the gate has passed', cloud.lines)
+
+    def test_the_hold_says_why_the_host_is_held_now(self):
+        cloud = self.cloud
+        cloud.add('c')
+        cloud.step(2)
+        self.assertEqual('is new', cloud.reasons['c'])
+        for reason in ('memory is slow', 'memory is ' + 300 * 's'):
+            cloud.end('c', 'FAIL', reason)
+            said = f'the gate says FAIL: {reason}'
+            self.assertEqual(said[:150], cloud.reasons['c'][:150])
+            # It is noted once, even if the metadata cut it.
+            cloud.lines.clear()
+            cloud.step(5)
+            self.assertEqual([], cloud.lines)
+            cloud.down = {'c'}
+            cloud.step()
+            self.assertEqual(['now c: is being repaired; the gate follows'],
+                             cloud.lines)
+            cloud.down = set()
+            cloud.step(2)
+            self.assertEqual('may have been repaired', cloud.reasons['c'])
 
     def test_a_reboot_counts_as_a_repair(self):
         cloud = self.cloud

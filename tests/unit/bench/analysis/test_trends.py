@@ -87,11 +87,11 @@ class TestChanges(testtools.TestCase):
                          trends.changes([-value for value in history]))
 
 
-def run(host, day, value, direction=runs.UP, name='triad_mb_s'):
+def run(host, day, value, direction=runs.UP, name='triad_mb_s', **more):
     done = runs.figures({name: value}, 'MB/s', direction)
     return record.Result((runs.stream(
         f'{host}-{day}', [runs.sample(record.Side.NATIVE, 0, done)],
-        host=host, started_at=f'2026-11-{day:02d}T00:00:00+00:00'),))
+        host=host, started_at=f'2026-11-{day:02d}T00:00:00+00:00', **more),))
 
 
 class TimeSeriesTest(unittest.TestCase):
@@ -161,6 +161,18 @@ class TimeSeriesTest(unittest.TestCase):
         self.assertIsNone(found.drift)
         self.assertEqual((100.0, 10.0), tuple(
             round(value, 6) for value in found.values))
+
+    def test_programs_of_other_names_are_not_compared(self):
+        found = trends.time_series(
+            run('n1', day, value, identity={f'{record.SETTING}script': path})
+            for day, (path, value) in enumerate((
+                ('/opt/1.0/mc', 10), ('/opt/md', 2000), ('/opt/1.1/mc', 11)),
+                1))
+        self.assertEqual(
+            [('mc', (10.0, 11.0)), ('md', (2000.0,))],
+            [(each.key.program, tuple(round(value, 6)
+                                      for value in each.values))
+             for each in found])
 
     def test_failed_and_warm_up_samples_are_left_out(self):
         sample = runs.sample(record.Side.NATIVE, 0, runs.bad())

@@ -34,6 +34,14 @@ class TestSummary(testtools.TestCase):
         self.assertEqual('4 results: 1 FAIL, 1 INCONCLUSIVE, 2 PASS',
                          summary.count(lines))
 
+    def test_what_the_user_named_tells_results_apart(self):
+        subject = summary.make_subject(record.Result((runs.stream(
+            parameters={'ranks': '4'}, identity={
+                'guest kernel': '6.1', f'{record.SETTING}ranks': '4',
+                f'{record.SETTING}script': '/opt/md/run'}),)))
+        self.assertEqual(('stream openmp run', ('script: /opt/md/run',)),
+                         (subject.benchmarks, subject.paths))
+
     def test_an_attempt_that_is_continued_is_last(self):
         first, second, other = shown_results.shown([
             {'benchmark': 'npb-lu', 'pairs': 3}, {'benchmark': 'npb-lu'},

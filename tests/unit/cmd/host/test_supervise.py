@@ -40,6 +40,7 @@ class SuperviseTest(unittest.TestCase):
 
     def test_bad_arguments_are_one_line(self):
         self.refuse('not allowed with', '--prometheus=http://x')
+        self.refuse('not allowed with', '--gate=local', '--apply')
         self.refuse('--max-share', '--max-share=101')
         self.refuse('--max-per-hour', '--max-per-hour=0')
         self.words = ['host', 'supervise', '--state=x',
