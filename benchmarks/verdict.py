@@ -251,7 +251,8 @@ CASES: dict[str, Case] = {
         _guest_resembling(0.9, native=native), (10, 20, 40),
         is_promised=native < 0.01) for native in (0.005, 0.01, 0.02)},
     **{f'guest of CV 5 %, AR(1) {correlation} in a boot': Case(
-        _guest_resembling(correlation, 0.05)) for correlation in (0.5, 0.9)},
+        _guest_resembling(correlation, 0.05),
+        is_promised=False) for correlation in (0.5, 0.9)},
     '23 figures, guest, AR(1) 0.5 in a boot': Case(
         _guest_resembling(0.5), _SEVERAL, figures=23),
     **{f'boots, AR(1) {correlation}': Case(
