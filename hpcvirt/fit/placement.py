@@ -210,12 +210,17 @@ def _check_groups(guest: guests.Guest,
                   supply: supplies.Supply) -> reasons.Misfit | None:
     """Compare what numbered groups request with all providers of a host."""
     for name, needed in guest.grouped:
-        free = sum(pool.free for pool in supply.pools or ()
-                   if pool.tags.get('resource_class', '').lower()
-                   == name.lower())
+        free = _count_free(name, supply)
         if needed > free:
             return _too_little(name, free, needed)
     return None
+
+
+def _count_free(resource_class: str, supply: supplies.Supply) -> int:
+    """Count the free devices of a class on all providers of a host."""
+    return sum(pool.free for pool in supply.pools or ()
+               if pool.tags.get('resource_class', '').lower()
+               == resource_class.lower())
 
 
 def _too_little(name: str, free: int, needed: int) -> reasons.Misfit:
@@ -236,11 +241,12 @@ def count(guest: guests.Guest, host: HostState) -> int:
     """Count the guests for which the totals of a host are enough."""
     if explain_unfit(guest, host) is not None:
         return 0
-    if (not host.max_unit.times(guest.sums)
-            or _check_groups(guest, host.supply) is not None):
+    if not host.max_unit.times(guest.sums):
         return 0
+    by_groups = [_count_free(name, host.supply) // needed
+                 for name, needed in guest.grouped]
     return min(host.free.times(guest.sums),
-               _count_by_devices(guest, host.supply))
+               _count_by_devices(guest, host.supply), *by_groups)
 
 
 def _count_by_devices(guest: guests.Guest, supply: supplies.Supply) -> int:

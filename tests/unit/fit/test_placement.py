@@ -119,13 +119,14 @@ class CheckTest(unittest.TestCase):
         host = dataclasses.replace(EMPTY, supply=dataclasses.replace(
             EMPTY.supply, pools=tuple(cards)))
         for name, needed, said in (
-                ('VGPU', 4, None),
+                ('VGPU', 2, None), ('VGPU', 3, None), ('VGPU', 4, None),
                 ('VGPU', 5, 'the host has 4 VGPU free, 5 needed'),
                 ('CUSTOM_X', 1, 'the host has 0 CUSTOM_X free, 1 needed')):
             wanted = guest(grouped=((name, needed),))
             misfit = placement.check(wanted, host)
             self.assertEqual(said, misfit and misfit.message)
-            self.assertEqual(said is None, placement.count(wanted, host) > 0)
+            self.assertEqual(0 if said else 4 // needed,
+                             placement.count(wanted, host))
 
 
 class CountTest(unittest.TestCase):
