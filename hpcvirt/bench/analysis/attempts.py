@@ -70,6 +70,7 @@ def gather(run: record.Run) -> Evidence:
         return Evidence(run)
     boots = {'', *map(_boot, run.samples)} if run.of_launch else set()
     samples: list[record.Sample] = []
+    failed_sides: list[record.Side] = []
     pairs = 0
     verdicts = run.omitted + len(run.earlier[:-MAX_ATTEMPTS])
     for attempt in run.earlier[-MAX_ATTEMPTS:]:
@@ -80,10 +81,11 @@ def gather(run: record.Run) -> Evidence:
                         for sample in both]
         pairs += len(found)
         verdicts += bool(found) and pairs >= sample_pairs.MIN_PAIRS
-    sides = [sample.side for attempt in run.earlier[-MAX_ATTEMPTS:]
-             for sample in attempt.samples if not sample.outcome.valid
-             and (not boots or _boot(sample) in boots)]
-    failed = sides.count(record.Side.NATIVE), sides.count(record.Side.GUEST)
+        failed_sides += [sample.side for sample in attempt.samples
+                         if not sample.outcome.valid
+                         and (not boots or _boot(sample) in boots)]
+    failed = (failed_sides.count(record.Side.NATIVE),
+              failed_sides.count(record.Side.GUEST))
     if not pairs:
         return Evidence(run, failed=failed)
     samples += [sample if sample.warm_up else

@@ -124,8 +124,10 @@ def _from_pilot(run: record.Run) -> tuple[float, int]:
 
 def list_relaunches(run: record.Run) -> list[float]:
     """List the durations of the relaunches of the guest, in seconds."""
-    return [value for sample in run.samples
-            for value in sample.numbers(RELAUNCH_S)]
+    durations: list[float] = []
+    for sample in run.samples:
+        durations += sample.numbers(RELAUNCH_S)
+    return durations
 
 
 def _cost_ratio(pilot: record.Run) -> float | None:

@@ -14,6 +14,7 @@ others. If the user states facts, the default bounds are selected again.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -54,9 +55,11 @@ def _nodes(run: record.Run, definition: definitions.Definition) -> str:
 
 def _pages(guest: Iterable[record.Sample]) -> str:
     """Find the guest's own page size; the fact ``pages`` is its backing."""
-    chosen = {value for sample in guest
-              for value in sample.facts('pages.thp')}
-    behind = {value for sample in guest for value in sample.facts('pages')}
+    chosen: set[str] = set()
+    behind: set[str] = set()
+    for sample in guest:
+        chosen.update(sample.facts('pages.thp'))
+        behind.update(sample.facts('pages'))
     if not chosen:
         return ''
     is_large = all('[always]' in value for value in chosen)
@@ -66,8 +69,11 @@ def _pages(guest: Iterable[record.Sample]) -> str:
 def _shape(run: record.Run, guest: Iterable[record.Sample]) -> str:
     if definitions.CONDITIONS['shape'].fullmatch(run.shape):
         return run.shape
-    shapes = {(len(sample.facts('place')), text)
-              for sample in guest for text in sample.facts('cpu.online')}
+    shapes: set[tuple[int, str]] = set()
+    for sample in guest:
+        instances = len(sample.facts('place'))
+        for text in sample.facts('cpu.online'):
+            shapes.add((instances, text))
     if len(shapes) != 1:
         return ''
     instances, text = shapes.pop()
@@ -86,8 +92,8 @@ def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     """
     if run.overhead_percent is not None:
         return _of_overhead(run, run.overhead_percent)
-    metrics = dict.fromkeys(name for sample in run.samples
-                            for name in sample.outcome.metrics)
+    metrics = dict.fromkeys(itertools.chain.from_iterable(
+        sample.outcome.metrics for sample in run.samples))
     definition = catalogue.get(run.benchmark)
     return find_defaults(definition, metrics, find_facts(run, definition))
 
@@ -261,8 +267,9 @@ def _of_overhead(run: record.Run,
     definition = _definition(run)
     primary = None if definition is None else {
         figure.name for figure in definition.metrics if figure.primary}
-    metrics = {name: metric for sample in run.samples
-               for name, metric in sample.outcome.metrics.items()}
+    metrics: dict[str, outcome.Metric] = {}
+    for sample in run.samples:
+        metrics.update(sample.outcome.metrics)
     return {name: _make_overhead(percent, metric.direction)
             for name, metric in metrics.items()
             if primary is None or metric_definition.split(name)[0] in primary}

@@ -11,6 +11,7 @@ governor and no turbo mode, and its microcode version is set by the hypervisor.
 Its CPU has the name of the libvirt CPU model, unless it is that of the host.
 """
 
+import itertools
 import re
 import statistics
 from collections.abc import Iterable
@@ -131,9 +132,8 @@ class _Facts:
 
     def values(self, side: record.Side, name: str) -> tuple[str, ...]:
         """List the distinct values of a fact, in the order of samples."""
-        return tuple(dict.fromkeys(
-            value for sample in self._samples[side]
-            for value in sample.facts(name)))
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(
+            sample.facts(name) for sample in self._samples[side])))
 
     def states(self, side: record.Side, name: str) -> list[tuple[str, ...]]:
         """List the distinct combinations of a fact's values in a sample."""
@@ -142,16 +142,19 @@ class _Facts:
 
     def typical(self, side: record.Side, name: str) -> float | None:
         """Return the median of a numeric fact, None if unknown."""
-        found = [value for sample in self._samples[side]
-                 for value in sample.numbers(name)]
+        found: list[float] = []
+        for sample in self._samples[side]:
+            found += sample.numbers(name)
         return statistics.median(found) if found else None
 
     def names(self, prefix: str) -> list[str]:
         """List the names of facts with this prefix, sorted."""
-        return sorted({
-            name.partition('@')[0] for samples in self._samples.values()
-            for sample in samples for name in sample.environment
-            if name.startswith(prefix)})
+        found: set[str] = set()
+        for sample in itertools.chain.from_iterable(self._samples.values()):
+            for name in sample.environment:
+                if name.startswith(prefix):
+                    found.add(name.partition('@')[0])
+        return sorted(found)
 
 
 def _sides(native: str, guest: str) -> str:
@@ -193,8 +196,7 @@ def _of_words(facts: _Facts) -> Iterator[str]:
     """Compare the features of the CPUs and the options of the kernels."""
     for name, counts, is_option in (('cpu.flags', _FEATURES, False),
                                     ('kernel.cmdline', _OPTIONS, True)):
-        words = {side: {word for value in facts.values(side, name)
-                        for word in value.split() if counts.match(word)}
+        words = {side: _find_words(facts.values(side, name), counts)
                  for side in _SIDES}
         for side, other in (_SIDES, _SIDES[::-1]):
             alone = sorted(words[side] - words[other])
@@ -203,6 +205,14 @@ def _of_words(facts: _Facts) -> Iterator[str]:
                        + ' '.join(alone))
             elif alone and words[other]:
                 yield f'CPU features that {other} lacks: {", ".join(alone)}'
+
+
+def _find_words(values: Iterable[str], pattern: re.Pattern[str]) -> set[str]:
+    """Find the words in values that match a pattern."""
+    found: set[str] = set()
+    for value in values:
+        found.update(filter(pattern.match, value.split()))
+    return found
 
 
 def _of_mitigations(facts: _Facts) -> Iterator[str]:

@@ -119,8 +119,10 @@ def step(native: Sequence[float], guest: Sequence[float]) -> float:
     figures = (*native, *guest)
     if len(set(figures)) >= _DISTINCT_PART * len(figures):
         return 0.0
-    gaps = [math.log(upper / lower) for side in (native, guest)
-            for lower, upper in itertools.pairwise(sorted(set(side)))]
+    gaps: list[float] = []
+    for side in (native, guest):
+        gaps += [math.log(upper / lower)
+                 for lower, upper in itertools.pairwise(sorted(set(side)))]
     found = max(_printed_step(figures), min(gaps, default=0.0))
     spread = min(statistics.stdev(math.log(figure) for figure in side)
                  for side in (native, guest))

@@ -5,11 +5,13 @@
 import dataclasses
 import math
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.model import judgement
 
 #: Why a comparison that is not of pairs has no PASS and no FAIL.
@@ -24,16 +26,26 @@ def judge_tails(pending: Iterable[figures.Figure]) -> list[figures.Figure]:
     """Judge the stragglers of all figures together."""
     found = list(pending)
     together = [figure.slow for figure in found if figure.slow]
-    return [figure if figure.slow is None else dataclasses.replace(
-        figure, judgement=dataclasses.replace(
-            figure.judgement, tail=judgement.Tail(
-                figure.slow.word(figure.limit, figure.share, together),
-                figure.slow.native, figure.slow.guest,
-                None if figure.slow.mean_loss == math.inf
-                else stats.ratio_of_loss(figure.slow.mean_loss,
-                                         figure.judgement.direction),
-                figure.slow.most)))
-            for figure in found]
+    return [_judge_tail(figure, together) for figure in found]
+
+
+def _judge_tail(figure: figures.Figure,
+                together: Sequence[stragglers.Stragglers]) -> figures.Figure:
+    """Judge the stragglers of a figure, if it has a bound.
+
+    :param together: the stragglers of all figures that are judged together
+    """
+    slow = figure.slow
+    if slow is None:
+        return figure
+    ratio = None
+    if slow.mean_loss != math.inf:
+        ratio = stats.ratio_of_loss(slow.mean_loss,
+                                    figure.judgement.direction)
+    tail = judgement.Tail(slow.word(figure.limit, figure.share, together),
+                          slow.native, slow.guest, ratio, slow.most)
+    return dataclasses.replace(figure, judgement=dataclasses.replace(
+        figure.judgement, tail=tail))
 
 
 def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,

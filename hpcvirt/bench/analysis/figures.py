@@ -59,8 +59,11 @@ class Figure:
 
 def count(runs: Iterable[record.Run]) -> int:
     """Count the figures of runs that have a bound; return at least 1."""
-    return max(1, sum(metric in run.bounds for run in runs
-                      for metric in sample_pairs.metrics(run)))
+    bounded = 0
+    for run in runs:
+        bounded += sum(metric in run.bounds
+                       for metric in sample_pairs.metrics(run))
+    return max(1, bounded)
 
 
 def estimate_run(run: record.Run, machines: Iterable[record.Run],

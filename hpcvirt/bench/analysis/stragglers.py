@@ -122,7 +122,9 @@ class Stragglers:
         A single figure has too few stragglers to tell, and of many figures,
         one nearly always has more in the guest by chance.
         """
-        native = [loss for each in together for loss in each.in_native]
+        native: list[float] = []
+        for each in together:
+            native += each.in_native
         longer = sum(loss > max(native, default=0.0)
                      for loss in self.in_guest)
         often = _OFTEN / len(together)
@@ -184,9 +186,10 @@ def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
 def replace(native: Sequence[float], guest: Sequence[float],
             ) -> tuple[list[float], list[float]]:
     """Replace stragglers by the median of their side."""
-    least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
-        value - statistics.median(side) for side in (native, guest)
-        for value in side]))
+    deviations: list[float] = []
+    for side in (native, guest):
+        deviations += [value - statistics.median(side) for value in side]
+    least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation(deviations))
     native, guest = (
         [value if value - statistics.median(side) <= least
          else statistics.median(side) for value in side]

@@ -93,8 +93,9 @@ def is_unbounded(result: record.Result) -> bool:
 
 
 def _is_valid(result: record.Result) -> bool:
-    return all(sample.outcome.valid for run in result.runs
-               for sample in run.samples)
+    samples = itertools.chain.from_iterable(
+        run.samples for run in result.runs)
+    return all(sample.outcome.valid for sample in samples)
 
 
 def judge(runs: Sequence[record.Run], *,
@@ -113,10 +114,12 @@ def judge(runs: Sequence[record.Run], *,
     pending = [figures.estimate_run(run, machines, together)
                for run in judged]
     settled = iter(settle(itertools.chain.from_iterable(pending)))
-    return dataclasses.replace(verdict_of(tuple(
-        figure for run, found in zip(judged, pending, strict=True)
-        for figure in _after_attempts(
-            run, list(itertools.islice(settled, len(found))), tell=tell))),
+    judgements: list[judgement.Judgement] = []
+    for run, found in zip(judged, pending, strict=True):
+        of_run = list(itertools.islice(settled, len(found)))
+        judgements += _after_attempts(run, of_run, tell=tell)
+    return dataclasses.replace(
+        verdict_of(tuple(judgements)),
         differences=confounders.format_differences(judged))
 
 
@@ -184,10 +187,11 @@ def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
     found = attempts.gather(run)
     if sample_pairs.explain_invalid(found.run) is not None:
         return ()
-    return tuple(
-        judged for metric in sample_pairs.metrics(found.run)
-        for judged in settle([figures.estimate_metric(
-            found, metric, run.bounds.get(metric), ())]))
+    judged: list[judgement.Judgement] = []
+    for metric in sample_pairs.metrics(found.run):
+        judged += settle([figures.estimate_metric(
+            found, metric, run.bounds.get(metric), ())])
+    return tuple(judged)
 
 
 def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,

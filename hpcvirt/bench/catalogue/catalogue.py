@@ -16,6 +16,7 @@ either file.
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -304,9 +305,9 @@ def _faults(definition: definitions.Definition, *,
         yield 'two metrics have the same name'
     placeholders = {*definitions.RUN_VALUES, *definition.size,
                     *(path.name for path in definition.paths)}
-    for text in (*definition.files.values(), *definition.echo.values(), *(
-            text for variant in definition.variants
-            for text in variant.texts)):
+    for text in itertools.chain(
+            definition.files.values(), definition.echo.values(),
+            *(variant.texts for variant in definition.variants)):
         for name in definitions.PLACEHOLDER.findall(text):
             if name not in placeholders:
                 yield f'no value for {{{name}}}'

@@ -9,6 +9,7 @@ every definition that loads can be used.
 
 import dataclasses
 import enum
+import itertools
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -131,8 +132,9 @@ class Variant:
         """All texts that may have placeholders."""
         build = self.build or Build((), ())
         lines = (self.command, *self.prepare, *build.commands)
-        return (*(word for line in lines for word in line if word != HOSTS),
-                *self.environment.values(), *build.products)
+        parts = [word for word in itertools.chain.from_iterable(lines)
+                 if word != HOSTS]
+        return (*parts, *self.environment.values(), *build.products)
 
 
 def _quotient(value: object) -> float:

@@ -128,8 +128,10 @@ def hosts(names: Sequence[str], ranks: Sequence[int],
         return ()
     listed = ','.join(f'{name}:{number}'
                       for name, number in zip(names, ranks, strict=True))
-    return ('--host', listed,
-            *(word for name in exported for word in ('-x', name)))
+    options = ['--host', listed]
+    for name in exported:
+        options += ('-x', name)
+    return tuple(options)
 
 
 def reach(first: executor.Executor, names: Sequence[str]) -> None:

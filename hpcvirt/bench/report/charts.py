@@ -47,10 +47,12 @@ def study(rows: Sequence[tuple[str, float | None,
 
     :param rows: label, published ratio, intervals of the site
     """
-    span = span_of([end for _, published, found in rows
-                    for end in (published or 1.0, *(
-                        end for each in found
-                        for end in (each.low, each.high)))])
+    ends: list[float] = []
+    for _, published, found in rows:
+        ends.append(published or 1.0)
+        for each in found:
+            ends += (each.low, each.high)
+    span = span_of(ends)
     labels = [_short(label) for label, _, _ in rows]
     # A letter is at most 7 wide on average.
     left = 7 * max(map(len, labels)) + 12

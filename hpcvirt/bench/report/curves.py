@@ -114,9 +114,10 @@ def _sizes(least: int, most: int, across: Callable[[int], float],
 
 def _figures(points: Sequence[Point], unit: str,
              across: Callable[[int], float]) -> Iterator[str]:
-    values = [value for point in points
-              for value in (point.native, point.guest, _published(point))
-              if value]
+    values: list[float] = []
+    for point in points:
+        shown = (point.native, point.guest, _published(point))
+        values += [value for value in shown if value]
     if not values:
         return
     low, high = min(values) / 1.1, max(values) * 1.1
@@ -143,11 +144,20 @@ def _figures(points: Sequence[Point], unit: str,
                 yield mark('mark' if name == 'native' else 'dot', *place, 2)
 
 
+def _list_ratios(points: Sequence[Point]) -> list[float]:
+    """List the ratios that the scale includes: all that are drawn, and 1."""
+    ratios = [1.0]
+    for point in points:
+        shown = [point.published, point.limit]
+        if point.interval:
+            shown += (point.interval.low, point.interval.high)
+        ratios += [ratio for ratio in shown if ratio]
+    return ratios
+
+
 def _ratios(points: Sequence[Point],
             across: Callable[[int], float]) -> Iterator[str]:
-    ends = [end for point in points for end in (
-        point.published, point.limit, point.interval and point.interval.low,
-        point.interval and point.interval.high, 1.0) if end]
+    ends = _list_ratios(points)
     low = max(0.01, min(*ends, 0.95) / 1.02)
     high = min(100.0, max(*ends, 1.05) * 1.02)
     top, bottom = _RATIO

@@ -28,8 +28,10 @@ def make_cards(results: Sequence[record.Result]) -> list[dict[str, Any]]:
 
     A figure over message sizes has one card, with the mean over all sizes.
     """
-    bounded = {(run.label, metric) for result in results
-               for run in result.runs for metric in run.bounds}
+    bounded: set[tuple[str, str]] = set()
+    for result in results:
+        for run in result.runs:
+            bounded.update((run.label, metric) for metric in run.bounds)
     groups: dict[trends.FigureKey, list[trends.TimeSeries]] = {}
     for series in trends.time_series(results):
         key = series.key
@@ -62,8 +64,10 @@ def _card(key: trends.FigureKey,
 def _mean(group: Iterable[trends.TimeSeries],
           ) -> tuple[list[str], list[float]]:
     """Return the geometric mean of all series at each time."""
-    points = sorted(point for series in group for point in zip(
-        series.times, series.values, strict=True))
+    points: list[tuple[str, float]] = []
+    for series in group:
+        points += zip(series.times, series.values, strict=True)
+    points.sort()
     means = {time: statistics.geometric_mean(value for _, value in values)
              for time, values in itertools.groupby(
                  points, key=lambda point: point[0])}
@@ -123,9 +127,11 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
     result = shown.result
     judgements = text.select_judgements(result)
     # Figures without a bound may vary widely, so they do not set the scale.
-    span = charts.span_of([
-        end for judged in judgements if judged.interval and judged.limit
-        for end in (judged.interval.low, judged.interval.high)])
+    ends: list[float] = []
+    for judged in judgements:
+        if judged.interval and judged.limit:
+            ends += (judged.interval.low, judged.interval.high)
+    span = charts.span_of(ends)
     known = text.find_default_bounds(result)
     labels: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
@@ -159,12 +165,14 @@ def _unpaired(run: record.Run) -> dict[str, Any]:
             'metric': name, 'unit': metrics[0].unit, 'count': len(metrics),
             'value': mean, 'mean': text.figure(mean),
             'size': size, 'cv': '-' if spread is None else f'{spread:.1%}'})
-    return {
-        'label': run.label,
-        'rows': [row for group in sized.values() if len(group) == 1
-                 for row in group],
-        'curves': [_unpaired_curve(base, group)
-                   for base, group in sized.items() if len(group) > 1]}
+    rows: list[dict[str, Any]] = []
+    drawn: list[dict[str, Any]] = []
+    for base, group in sized.items():
+        if len(group) == 1:
+            rows += group
+        else:
+            drawn.append(_unpaired_curve(base, group))
+    return {'label': run.label, 'rows': rows, 'curves': drawn}
 
 
 def _unpaired_curve(name: str, group: list[dict[str, Any]]) -> dict[str, Any]:

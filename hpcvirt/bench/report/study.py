@@ -17,7 +17,9 @@ from hpcvirt.bench.studies import study
 
 def studies(results: Sequence[record.Result]) -> list[dict[str, Any]]:
     """Return the section of each study with a case that was run."""
-    runs = [run for result in results for run in result.runs]
+    runs: list[record.Run] = []
+    for result in results:
+        runs += result.runs
     return [_study(study_, comparison.compare(study_, runs))
             for study_ in study_catalogue.studies()
             if any(run.study == study_.id for run in runs)]

@@ -42,19 +42,20 @@ class ReportSubject:
 
 def make_subject(result: record.Result) -> ReportSubject:
     """Describe the subject of a result."""
-    samples = [sample for run in result.runs for sample in run.samples]
+    samples: list[record.Sample] = []
+    flavors: list[str] = []
+    paths: list[str] = []
+    for run in result.runs:
+        samples += run.samples
+        flavors += [run.shape, *_list_facts(run.samples, 'server.flavor')]
+        paths += [f'{name}: {path}' for name, path in run.paths.items()]
     machines = {side: _machine(sample for sample in samples
                               if sample.side is side) for side in record.Side}
     native, guest = (machines[side] for side in record.Side)
-    paths: list[str] = []
-    for run in result.runs:
-        paths += [f'{name}: {path}' for name, path in run.paths.items()]
     return ReportSubject(
         _joined(f'{run.benchmark} {run.variant} {run.program}'.rstrip()
                 for run in result.runs),
-        _joined(flavor for run in result.runs for flavor in (
-            run.shape, *(name for sample in run.samples for name in
-                         sample.facts('server.flavor')))),
+        _joined(flavors),
         _joined(run.host for run in result.runs),
         tuple(dict.fromkeys(paths)),
         (native,) if native and native == guest else tuple(
@@ -67,16 +68,24 @@ def _machine(samples: Iterable[record.Sample]) -> str:
     parts = []
     for name, words in (('cpu.model', '{}'), ('kernel', 'kernel {}'),
                         ('pages', '{} pages')):
-        found = _joined(value for sample in samples
-                        for value in sample.facts(name))
+        found = _joined(_list_facts(samples, name))
         if found:
             parts.append(words.format(found))
-    thp = _joined(chosen[1] for sample in samples
-                  for value in sample.facts('pages.thp')
-                  if (chosen := re.search(r'\[(\w+)\]', value)))
+    choices: list[str] = []
+    for value in _list_facts(samples, 'pages.thp'):
+        chosen = re.search(r'\[(\w+)\]', value)
+        if chosen:
+            choices.append(chosen[1])
+    thp = _joined(choices)
     if thp:
         parts.append(f'transparent huge pages {thp}')
     return ', '.join(parts)
+
+
+def _list_facts(samples: Iterable[record.Sample], name: str) -> Iterator[str]:
+    """Yield the values of a fact in all samples."""
+    for sample in samples:
+        yield from sample.facts(name)
 
 
 def _joined(words: Iterable[str]) -> str:
@@ -167,8 +176,10 @@ def lines(shown: Iterable[Shown]) -> list[Shown]:
     Attempts come last if a later result includes their evidence.
     """
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
-    continued = {attempt.id for each in newest for run in each.result.runs
-                 for attempt in run.earlier}
+    continued: set[str] = set()
+    for each in newest:
+        for run in each.result.runs:
+            continued.update(attempt.id for attempt in run.earlier)
     return sorted((dataclasses.replace(each, continued=all(
         run.id in continued for run in each.result.runs)) for each in newest),
         key=lambda line: (line.continued, ORDER.index(line.word)))

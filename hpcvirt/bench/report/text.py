@@ -5,6 +5,7 @@
 import itertools
 import textwrap
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import printable
@@ -23,8 +24,11 @@ DefaultBounds = dict[tuple[str, str], judgement.Bound]
 
 def find_default_bounds(result: record.Result) -> DefaultBounds:
     """Return the default bounds of the figures, even if others were set."""
-    return {(run.label, metric): bound for run in result.runs
-            for metric, bound in bounds.find_bounds(run).items()}
+    known: DefaultBounds = {}
+    for run in result.runs:
+        for metric, bound in bounds.find_bounds(run).items():
+            known[run.label, metric] = bound
+    return known
 
 
 def find_published_ratio(bound: judgement.Bound | None) -> float | None:
@@ -89,10 +93,12 @@ def select_judgements(result: record.Result) -> tuple[judgement.Judgement,
     judged = [each for each in result.verdict.judgements
               if each.label not in alone] if result.verdict else []
     names = {(each.label, each.metric) for each in judged}
-    rest = [each for run in select_runs(result)
-            if run.purpose is not record.Purpose.UNPAIRED
-            for each in verdict.describe(run)
-            if each.interval and (each.label, each.metric) not in names]
+    rest: list[judgement.Judgement] = []
+    for run in select_runs(result):
+        if run.purpose is not record.Purpose.UNPAIRED:
+            rest += [
+                each for each in verdict.describe(run)
+                if each.interval and (each.label, each.metric) not in names]
     return (*judged, *rest)
 
 
@@ -119,9 +125,8 @@ def footnotes(result: record.Result,
     if result.verdict is not None:
         lines += [f'differs between the sides: {clause}'
                   for clause in result.verdict.differences]
-    lines += [f'{names}: bound {text}' for names, text in sources(
-        (f'{run.benchmark} {metric}', bound)
-        for run in result.runs for metric, bound in run.bounds.items())]
+    lines += [f'{names}: bound {text}'
+              for names, text in sources(_name_bounds(result.runs))]
     if result.verdict is not None:
         reason = f': {result.verdict.reason}' if result.verdict.reason else ''
         if any(run.purpose is not record.Purpose.UNPAIRED
@@ -132,6 +137,14 @@ def footnotes(result: record.Result,
         else:
             lines.append('unpaired: no verdict without native samples')
     return lines
+
+
+def _name_bounds(runs: Iterable[record.Run],
+                 ) -> Iterator[tuple[str, judgement.Bound]]:
+    """Yield each bound of the runs with the name of its figure."""
+    for run in runs:
+        for metric, bound in run.bounds.items():
+            yield f'{run.benchmark} {metric}', bound
 
 
 def notes(judgements: Iterable[judgement.Judgement],
@@ -272,9 +285,10 @@ def draw_figures(judgements: Iterable[judgement.Judgement],
 def list_samples(run: record.Run) -> dict[str, list[outcome.Metric | None]]:
     """Return each metric of a run in all samples; None where it is missing."""
     outcomes = [sample.outcome for sample in run.samples if not sample.warm_up]
+    names = dict.fromkeys(itertools.chain.from_iterable(
+        each.metrics for each in outcomes))
     return {name: [each.metrics.get(name) for each in outcomes]
-            for name in dict.fromkeys(
-                name for each in outcomes for name in each.metrics)}
+            for name in names}
 
 
 def _unpaired(run: record.Run, width: int) -> str:

@@ -6,6 +6,7 @@ The same program runs in every guest at the same moment. Rates add up; of times
 and latencies the largest counts, because the user waits for the slowest guest.
 """
 
+import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -28,11 +29,12 @@ def combine(labels: Sequence[str],
               for label, result in by_label.items() if not result.valid]
     if faults:
         return outcome.Outcome(valid=False, reason='; '.join(faults))
-    remarks = [f'{label}: {remark}' for label, result in by_label.items()
-               for remark in result.remarks]
+    remarks: list[str] = []
+    for label, result in by_label.items():
+        remarks += [f'{label}: {remark}' for remark in result.remarks]
     metrics = {}
-    for name in dict.fromkeys(name for result in outcomes
-                              for name in result.metrics):
+    for name in dict.fromkeys(itertools.chain.from_iterable(
+            result.metrics for result in outcomes)):
         without = [label for label, result in by_label.items()
                    if name not in result.metrics]
         if without:
@@ -40,8 +42,9 @@ def combine(labels: Sequence[str],
         else:
             metrics[name] = _metric([result.metrics[name]
                                      for result in outcomes])
-    kinds = {name: kind for result in outcomes
-             for name, kind in result.kinds.items()}
+    kinds: dict[str, outcome.ParameterType] = {}
+    for result in outcomes:
+        kinds.update(result.kinds)
     return outcome.Outcome(
         valid=True, reason=None, metrics=metrics,
         parameters=merge(labels, [result.parameters for result in outcomes],
@@ -60,7 +63,7 @@ def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
         ``name@label``
     """
     merged: dict[str, str] = {}
-    for name in dict.fromkeys(name for mapping in facts for name in mapping):
+    for name in dict.fromkeys(itertools.chain.from_iterable(facts)):
         kind = (kinds or {}).get(name)
         if all(name in mapping and expectation.is_same(
                 kind, mapping[name], facts[0][name]) for mapping in facts):

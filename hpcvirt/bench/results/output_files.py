@@ -125,13 +125,16 @@ def run_of(native: SideOutputs, guest: SideOutputs, *, in_turn: bool,
             native.benchmark, f'{counts[0]} native and {counts[1]} guest '
             'outputs are not pairs; leave out --in-turn if they were not '
             'measured in pairs')
-    samples = [record.Sample(
-        side, number if number < warm_ups else number - warm_ups,
-        2 * number + turn, result, warm_up=number < warm_ups,
-        launch_id=outputs.launches[number] if outputs.launches else '')
-        for turn, (side, outputs) in enumerate(
-            ((record.Side.NATIVE, native), (record.Side.GUEST, guest)))
-        for number, result in enumerate(outputs.outcomes)]
+    samples: list[record.Sample] = []
+    for turn, (side, outputs) in enumerate(
+            ((record.Side.NATIVE, native), (record.Side.GUEST, guest))):
+        for number, result in enumerate(outputs.outcomes):
+            is_warm_up = number < warm_ups
+            launch_id = outputs.launches[number] if outputs.launches else ''
+            samples.append(record.Sample(
+                side, number if is_warm_up else number - warm_ups,
+                2 * number + turn, result, warm_up=is_warm_up,
+                launch_id=launch_id))
     purpose = (record.Purpose.COMPARE if in_turn
                else record.Purpose.UNPAIRED)
     return record.Run(

@@ -10,6 +10,7 @@ otherwise from the unit.
 
 import re
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,8 +63,7 @@ def read(reports: Iterable[tuple[Any, str]]) -> Mapping[
     places: dict[tuple[str, str], str] = {}
     for launch, (document, where) in unique.items():
         try:
-            for case in (case for run in document['runs']
-                         for case in run['testcases']):
+            for case in _list_cases(document):
                 key = ('reframe:' + _REPEAT.sub('', case['display_name']),
                        str(case['environ']))
                 place = f'{case["system"]}:{case["partition"]}'
@@ -79,6 +79,12 @@ def read(reports: Iterable[tuple[Any, str]]) -> Mapping[
             raise exception.InvalidInput(
                 where, f'not a run report of ReFrame ({exc!r})') from exc
     return found
+
+
+def _list_cases(document: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the executions of tests in a run report."""
+    for run in document['runs']:
+        yield from run['testcases']
 
 
 def _outcome(case: Mapping[str, Any]) -> outcome.Outcome | None:

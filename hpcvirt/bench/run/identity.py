@@ -15,6 +15,7 @@ host, its earlier measurements therefore no longer count.
 """
 
 import hashlib
+import itertools
 import json
 import shlex
 from collections.abc import Mapping
@@ -75,12 +76,14 @@ def identify(planned: plans.PlannedRun, binaries: Mapping[str, str],
                               [_describe_job(job) for job in jobs])
     found |= {f'binary {name}': digest for name, digest in binaries.items()}
     for side, of_side in planned.jobs.items():
-        used = [target for job in of_side for target in job.targets]
-        facts = aggregation.merge(
-            [target.label for target in used],
-            [{**_facts(environments, job.run, target),
-              **_checksums(job.run, target)}
-             for job in of_side for target in job.targets])
+        labels: list[str] = []
+        of_targets: list[dict[str, str]] = []
+        for job in of_side:
+            for target in job.targets:
+                labels.append(target.label)
+                of_targets.append({**_facts(environments, job.run, target),
+                                   **_checksums(job.run, target)})
+        facts = aggregation.merge(labels, of_targets)
         found |= {f'{side} {name}': value for name, value in facts.items()}
     return dict(sorted(found.items()))
 
@@ -162,7 +165,7 @@ def _checksums(spec: run_spec.RunSpec,
 
     A build directory is left out: its binaries have checksums.
     """
-    built = ' '.join(word for words in spec.builds for word in words)
+    built = ' '.join(itertools.chain.from_iterable(spec.builds))
     paths = {name: path for name, path in spec.paths.items()
              if path not in built}
     if not paths:
@@ -189,7 +192,9 @@ def capture(specs: Sequence[run_spec.JobSpec],
     :param environments: those of the run
     :raises Unreachable: if a target does not answer
     """
-    commands = [spec.run.command for spec in specs for _ in spec.targets]
+    commands: list[tuple[str, ...]] = []
+    for spec in specs:
+        commands += [spec.run.command] * len(spec.targets)
     return [environments.capture(place, command)
             for place, command in zip(places, commands, strict=True)]
 
@@ -203,7 +208,9 @@ def describe(specs: Sequence[run_spec.JobSpec],
     :param after: from :func:`hpcvirt.bench.execute.environment.load`, after
         the sample
     """
-    used = [target for spec in specs for target in spec.targets]
+    used: list[targets.Target] = []
+    for spec in specs:
+        used += spec.targets
     merged = aggregation.merge([target.label for target in used], [
         {**early.facts, **environment.describe_load(early.load, late),
          **target.facts, 'place': target.place.name}

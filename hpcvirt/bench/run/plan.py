@@ -115,21 +115,22 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
         small, or if the launch needs reboots of a guest that has no rebooter
     :raises Unreachable: if a target does not answer
     """
-    planned = [
-        _plan_run(request, pairs, record.Run(
-            id='', benchmark=request.definition.name,
-            variant=request.variant.name,
-            samples=(), purpose=purpose,
-            host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
-            shape=shape or _shape(request, pairs),
-            planned_warm_ups=warm_ups, bounds=bounds or {},
-            overhead_percent=overhead_percent, launch=state,
-            relaunched=not of_launch and _is_relaunched(
-                pairs, purpose, state, unpaired=relaunch),
-            of_launch=of_launch, study=request.study, case=request.case))
-        for request in wanted
+    planned: list[PlannedRun] = []
+    for request in wanted:
         for state in launches(launch or request.launch or '', pairs, purpose,
-                              of_launch=of_launch)]
+                              of_launch=of_launch):
+            run = record.Run(
+                id='', benchmark=request.definition.name,
+                variant=request.variant.name,
+                samples=(), purpose=purpose,
+                host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
+                shape=shape or _shape(request, pairs),
+                planned_warm_ups=warm_ups, bounds=bounds or {},
+                overhead_percent=overhead_percent, launch=state,
+                relaunched=not of_launch and _is_relaunched(
+                    pairs, purpose, state, unpaired=relaunch),
+                of_launch=of_launch, study=request.study, case=request.case)
+            planned.append(_plan_run(request, pairs, run))
     runs = set_counts([each.run for each in planned], pair_count, figures)
     return RunPlan(tuple(
         dataclasses.replace(each, run=run)

@@ -114,8 +114,9 @@ def check_bounds(benchmarks: Iterable[definitions.Definition],
 
     :raises InvalidInput: for the first metric that is not
     """
-    figures = [figure for definition in benchmarks
-               for figure in definition.metrics]
+    figures: list[metric_definition.MetricDefinition] = []
+    for definition in benchmarks:
+        figures += definition.metrics
     for metric in metrics:
         if metric_definition.find(figures, metric) is None:
             known = dict.fromkeys(figure.form for figure in figures)

@@ -126,9 +126,7 @@ def execute(plan: plans.RunPlan, store: stores.Store,
                 planned.run, id=name_run(entry.id, number),
                 started_at=sampler.read_clock(), identity=identities[number],
                 subject=identity.subject(planned, identities[number]),
-                targets=tuple(dict.fromkeys(
-                    target.named or target.place.name
-                    for job in planned.all_jobs for target in job.targets))))
+                targets=_name_targets(planned)))
             run = store.result(entry.id).runs[number]
             later = sum(len(schedule.list_missing(each.run))
                         for each in plan.runs[number + 1:])
@@ -147,6 +145,14 @@ def name_run(entry_id: str, number: int) -> str:
     return f'{entry_id}-{number}'
 
 
+def _name_targets(planned: plans.PlannedRun) -> tuple[str, ...]:
+    """Name the targets of a run, each once."""
+    names: list[str] = []
+    for job in planned.all_jobs:
+        names += [target.named or target.place.name for target in job.targets]
+    return tuple(dict.fromkeys(names))
+
+
 def _open(plan: plans.RunPlan, fresh: stores.Entry,
           identities: Sequence[Mapping[str, str]], store: stores.Store,
           software: Mapping[str, str], progress: Progress) -> stores.Entry:
@@ -156,9 +162,10 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
     """
     def fits(entry: stores.Entry) -> bool:
         begun = store.result(entry.id).runs
-        changed = tuple(dict.fromkeys(
-            change for run, now in zip(begun, identities, strict=False)
-            for change in identity.changes(run.identity, now)))
+        changes: list[str] = []
+        for run, now in zip(begun, identities, strict=False):
+            changes += identity.changes(run.identity, now)
+        changed = tuple(dict.fromkeys(changes))
         if changed:
             progress.not_continued(entry, changed)
             # Jobs that still run would disturb the new result.
@@ -233,9 +240,11 @@ def _build(planned: plans.PlannedRun,
         checksums.update({
             posixpath.basename(name) + of: hashlib.sha256(content).hexdigest()
             for name, content in built.items()})
-        products[builds] = distribute(built, [
-            target.place for job in jobs for target in job.targets
-            if target.place.name != builder.place.name])
+        others: list[executor.Executor] = []
+        for job in jobs:
+            others += [target.place for target in job.targets
+                       if target.place.name != builder.place.name]
+        products[builds] = distribute(built, others)
     return products, checksums
 
 

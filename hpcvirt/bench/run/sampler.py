@@ -96,7 +96,9 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     :raises JobNotStarted: if a program cannot be executed; its outputs are
         stored
     """
-    used = [target for spec in specs for target in spec.targets]
+    used: list[targets.Target] = []
+    for spec in specs:
+        used += spec.targets
     places = [executor.RetryingExecutor(target.place) for target in used]
     start_facts: dict[str, str] = {}
     relaunched: dict[str, str] = {}
@@ -120,10 +122,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
     described = identity.describe(specs, before, after)
     raw = [_collect(job, spec.run.output)
            for job, spec in zip(running, specs, strict=True)]
-    outputs = tuple(
-        keep(name if len(specs) == 1 else f'{spec.label}.{name}', content)
-        for spec, contents in zip(specs, raw, strict=True)
-        for name, content in contents.items())
+    outputs = _keep_outputs(specs, raw, keep)
     for spec, contents, end in zip(specs, raw, ends, strict=True):
         if _is_missing(contents, end):
             # When the program is installed, the job must start anew.
@@ -145,6 +144,21 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         environment={**relaunched, **start_facts, **described,
                      **_describe_binding(raw)},
         outputs=outputs)
+
+
+def _keep_outputs(specs: Sequence[run_spec.JobSpec],
+                  raw: Sequence[Mapping[str, bytes]],
+                  keep: Keep) -> tuple[record.RawOutput, ...]:
+    """Store the raw outputs of the jobs of a sample.
+
+    :param raw: for each job, the name and the content of each output
+    """
+    outputs: list[record.RawOutput] = []
+    for spec, contents in zip(specs, raw, strict=True):
+        prefix = '' if len(specs) == 1 else f'{spec.label}.'
+        for name, content in contents.items():
+            outputs.append(keep(prefix + name, content))
+    return tuple(outputs)
 
 
 def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:

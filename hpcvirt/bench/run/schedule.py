@@ -71,9 +71,10 @@ def order(pairs: int, warm_ups: int,
     first = 0
     for boot, size in enumerate(of_boots or (pairs,)):
         # A relaunch of the guest leaves the host warm.
+        to_warm = SIDES if boot == 0 else (record.Side.GUEST,)
+        numbers = range(boot * warm_ups, (boot + 1) * warm_ups)
         steps += [(boot, side, number, 'warm-up')
-                  for number in range(boot * warm_ups, (boot + 1) * warm_ups)
-                  for side in (SIDES if boot == 0 else (record.Side.GUEST,))]
+                  for number, side in itertools.product(numbers, to_warm)]
         for pair in range(first, first + size):
             both = [(boot, side, pair, '') for side in SIDES]
             if pair < controls:

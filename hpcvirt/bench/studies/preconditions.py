@@ -82,10 +82,12 @@ def find_unmet(*runs: record.Run) -> tuple[str, ...]:
 
     :returns: one clause each
     """
-    return tuple(dict.fromkeys(
-        clause for run in runs for case in _cases(run)
-        for sample in run.samples
-        for clause in _check_sample(case, sample)))
+    clauses: list[str] = []
+    for run in runs:
+        for case in _cases(run):
+            for sample in run.samples:
+                clauses += _check_sample(case, sample)
+    return tuple(dict.fromkeys(clauses))
 
 
 def describe_unmet(result: record.Result) -> list[str]:
@@ -96,9 +98,11 @@ def describe_unmet(result: record.Result) -> list[str]:
 
 
 def _cases(run: record.Run) -> list[study.Case]:
-    return [case for study_ in study_catalogue.studies()
-            if study_.id == run.study
-            for case in study_.cases if case.id == run.case]
+    cases: list[study.Case] = []
+    for study_ in study_catalogue.studies():
+        if study_.id == run.study:
+            cases += [case for case in study_.cases if case.id == run.case]
+    return cases
 
 
 def _check_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:

@@ -187,8 +187,10 @@ def select_benchmarks(case: study.Case,
     if stand_in is None:
         return case.benchmarks
     definition = catalogue.get(stand_in)
-    allowed = sorted({name for benchmark in case.benchmarks
-                      for name in benchmark.stand_ins})
+    stand_ins: set[str] = set()
+    for benchmark in case.benchmarks:
+        stand_ins.update(benchmark.stand_ins)
+    allowed = sorted(stand_ins)
     if definition.name not in allowed:
         raise exception.InvalidInput(
             f'--instead {stand_in}', f'does not stand in for a benchmark of '
