@@ -95,10 +95,12 @@ def main() -> int:
                         help='measure the hosts themselves, as the quick gate '
                         'does: in one launch, with its bound')
     args = parser.parse_args()
-    # The boots of a host cannot differ within one.
-    cases = [(name, count, args.trials, args.gate)
-             for name, kind in CLASSES.items() for count in args.peers
-             if not args.gate or kind.own_launches is None]
+    cases: list[tuple[str, int, int, bool]] = []
+    for name, kind in CLASSES.items():
+        # The boots of a host cannot differ within one.
+        if not args.gate or kind.own_launches is None:
+            cases += [(name, count, args.trials, args.gate)
+                      for count in args.peers]
     with futures.ProcessPoolExecutor() as pool:
         found = list(pool.map(rates, *zip(*cases, strict=True)))
     wrong = limit(args.trials)

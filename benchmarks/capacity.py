@@ -11,6 +11,7 @@ Run it from the root of the repository where Nova is installed.
 """
 
 import collections
+import itertools
 import random
 import sys
 
@@ -24,7 +25,7 @@ def main(number=300, seed=1):
     for _ in range(number):
         for figure in random_capacity.figures(dice):
             found[figure.kind].append(figure)
-    found['all'] = [figure for each in found.values() for figure in each]
+    found['all'] = list(itertools.chain.from_iterable(found.values()))
     print(f'{"":36}{"counts":>8}{"taken":>8}{"wrong":>8}{"by sums":>9}'
           f'{"wrong":>8}{"error":>8}')
     for kind, figures in sorted(found.items()):

@@ -83,13 +83,14 @@ def _times(dice: random.Random, typical: float, deviation: float,
 
 
 def _run(native: list[float], guest: list[float]) -> record.Run:
-    samples = (
-        record.Sample(side, pair, 2 * pair + number, outcome.Outcome(
-            True, None, {'wall_s': outcome.Metric(
-                value, 's', outcome.Direction.DOWN)}))
-        for number, (side, values) in enumerate(
-            ((record.Side.NATIVE, native), (record.Side.GUEST, guest)))
-        for pair, value in enumerate(values))
+    samples: list[record.Sample] = []
+    for number, (side, values) in enumerate(
+            ((record.Side.NATIVE, native), (record.Side.GUEST, guest))):
+        for pair, value in enumerate(values):
+            wall = outcome.Metric(value, 's', outcome.Direction.DOWN)
+            samples.append(record.Sample(
+                side, pair, 2 * pair + number,
+                outcome.Outcome(True, None, {'wall_s': wall})))
     return record.Run(
         'r', 'npb-cg', 'mpi', host='n1', planned_pairs=len(native),
         bounds={'wall_s': judgement.Bound(100.0)}, samples=tuple(

@@ -127,11 +127,11 @@ class Host:
     def __init__(self, case: Case, name: str) -> None:
         self.case, self.name = case, name
         self.uuid = str(uuid.uuid4())
+        parts = dict.fromkeys(itertools.chain.from_iterable(
+            parts for parts, _ in case.kinds))
         self.provider = {
-            (part, number): str(uuid.uuid4())
-            for part in dict.fromkeys(itertools.chain(
-                *(parts for parts, _ in case.kinds)))
-            for number in range(case.gpus)}
+            device: str(uuid.uuid4())
+            for device in itertools.product(parts, range(case.gpus))}
         self.device = {uid: each for each, uid in self.provider.items()}
         self.free: Devices = collections.Counter({
             each: 1 if each[0] == GPU else FUNCTIONS
@@ -178,7 +178,8 @@ class World:
         self.app = deploy.loadapp(self.placement.conf_fixture.conf)
         self.hosts = [Host(case, f'host{n}') for n in range(case.hosts)]
         self.flavors = [Flavor(*kind) for kind in case.kinds]
-        for part in {part for parts, _ in case.kinds for part in parts}:
+        for part in set(itertools.chain.from_iterable(
+                parts for parts, _ in case.kinds)):
             self.put(f'/resource_classes/CUSTOM_{part.upper()}')
             for size in {size for _, size in case.kinds}:
                 for rank in range(size):

@@ -49,9 +49,13 @@ def compare(dice, number):
             drain_search.MAX_OTHERS)
         own = (len(plan.obstacles), sum(move.cold for move in plan.moves),
                len(plan.moves))
-        results['the best' if own == best else
-                'better by more moves of others' if own < best else
-                'worse'] += 1
+        if own == best:
+            result = 'the best'
+        elif own < best:
+            result = 'better by more moves of others'
+        else:
+            result = 'worse'
+        results[result] += 1
         results['proven'] += plan.proven
         results['with instances left'] += bool(plan.obstacles)
     print(f'{number} fleets of up to 6 hosts: ' + ', '.join(

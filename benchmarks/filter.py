@@ -21,6 +21,7 @@ hosts; nothing is extrapolated. The exit status is 1 if a target is missed.
 import argparse
 import dataclasses
 import gc
+import itertools
 import os
 import sys
 import tracemalloc
@@ -72,7 +73,8 @@ class Case:
 CASES = (
     *(Case(f'{share:.0%} pass{", VF" * vfs}', cells, min(cells // 2, 2),
            TARGET, vfs=vfs, occupancy=fleet.passing(share), nova_hosts=100)
-      for vfs in (0, 1) for cells in (2, 4, 8, 16) for share in (0, 0.1, 1)),
+      for vfs, cells, share in itertools.product(
+          (0, 1), (2, 4, 8, 16), (0, 0.1, 1))),
     Case('one required VF', 8, 2, TARGET, vfs=1, nova_hosts=100),
     Case('one required VF', 8, 4, TARGET, vfs=1, nova_hosts=100, runs=1),
     Case('VF, no NUMA topology', 8, 0, TARGET, vfs=1, nova_hosts=100),

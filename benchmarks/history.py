@@ -11,6 +11,7 @@ false alarms is above 5 % by more than three standard errors.
 """
 
 import argparse
+import itertools
 import math
 import random
 import statistics
@@ -93,7 +94,7 @@ def main() -> int:
     names = list(NOISE)
     with futures.ProcessPoolExecutor() as pool:
         alone = list(pool.map(of_a_host, names, [args.trials] * len(names)))
-        groups = [(name, hosts) for name in AMONG_HOSTS for hosts in HOSTS]
+        groups = list(itertools.product(AMONG_HOSTS, HOSTS))
         among = list(pool.map(of_hosts, *zip(*groups, strict=True),
                               [args.trials // 2] * len(groups)))
     columns = ('False alarm', *CHANGES, 'Repaired')
@@ -195,20 +196,28 @@ def of_hosts(name: str, hosts: int, trials: int) -> tuple[float, float, float]:
 def named(times: dict[str, list[float]]) -> set[str]:
     """Return the hosts that are called slow in any judgement."""
     found = results(times)
-    return {one_host.key.host for runs in range(1, RUNS // 2 + 1)
-            for one_host in trends.time_series(found[:runs * len(times)])
-            if one_host.behind is not None}
+    slow: set[str] = set()
+    for runs in range(1, RUNS // 2 + 1):
+        series = trends.time_series(found[:runs * len(times)])
+        slow.update(one_host.key.host for one_host in series
+                    if one_host.behind is not None)
+    return slow
 
 
 def results(times: dict[str, list[float]]) -> list[record.Result]:
     """Yield the results in a store after each of these runs."""
-    return [record.Result((record.Run(
-        f'{host}-{number}', 'b', 'v', host=host, started_at=f'{number:04d}',
-        samples=(record.Sample(record.Side.NATIVE, 0, 0, outcome.Outcome(
-            True, None, {'wall_s': outcome.Metric(
-                value, 's', outcome.Direction.DOWN)})),)),))
-        for number, values in enumerate(zip(*times.values(), strict=True))
-        for host, value in zip(times, values, strict=True)]
+    found: list[record.Result] = []
+    for number, values in enumerate(zip(*times.values(), strict=True)):
+        for host, value in zip(times, values, strict=True):
+            wall = outcome.Metric(value, 's', outcome.Direction.DOWN)
+            sample = record.Sample(
+                record.Side.NATIVE, 0, 0,
+                outcome.Outcome(True, None, {'wall_s': wall}))
+            run = record.Run(
+                f'{host}-{number}', 'b', 'v', host=host,
+                started_at=f'{number:04d}', samples=(sample,))
+            found.append(record.Result((run,)))
+    return found
 
 
 if __name__ == '__main__':

@@ -41,17 +41,20 @@ def documents(dice, number, each):
     of_host = {f'n{index:05}': dice.choice(kinds).name
                for index in range(number)}
     compiled = [(flavor, compiled_flavor.make(flavor)) for flavor in flavors]
-    return of_host, flavors, [
-        instance for name, kind in of_host.items()
-        for instance in _fill(dice, name, empty[kind], compiled,
-                              dice.randrange(2 * each + 1))]
+    instances = []
+    for name, kind in of_host.items():
+        wanted = dice.randrange(2 * each + 1)
+        instances += _fill(dice, name, empty[kind], compiled, wanted)
+    return of_host, flavors, instances
 
 
 def _fill(dice, host, supply, compiled, number):
     """Put instances on random host cells with enough resources."""
     cpus = {cell.id: sorted(cell.free) for cell in supply.cells}
-    pages = {(cell.id, pool.size_kib): pool.free for cell in supply.cells
-             for pool in cell.pages}
+    pages = {}
+    for cell in supply.cells:
+        for pool in cell.pages:
+            pages[cell.id, pool.size_kib] = pool.free
     for index in range(number):
         flavor, guest = dice.choice(compiled)
         demand = guest.demand.cells

@@ -14,6 +14,7 @@ Run it from the root of the repository.
 """
 
 import collections
+import itertools
 import random
 import sys
 import time
@@ -32,17 +33,20 @@ def solve(guest, fleet, most):
     demand = guest.demand
     needed = demand.cells[0].pcpus
     model = cp_model.CpModel()
-    free = {(host.name, cell.id): len(cell.free) for host in fleet
-            for cell in host.state.supply.cells}
-    there = collections.Counter(
-        (instance.flavor.vcpus, (host.name, instance.cells[0]))
-        for host in fleet for instance in host.instances
-        if len(instance.cells) == 1)
+    free = {}
+    there = collections.Counter()
+    for host in fleet:
+        for cell in host.state.supply.cells:
+            free[host.name, cell.id] = len(cell.free)
+        for instance in host.instances:
+            if len(instance.cells) == 1:
+                place = host.name, instance.cells[0]
+                there[instance.flavor.vcpus, place] += 1
     sizes = {size for size, _ in there}
     leave = {key: model.new_int_var(0, min(count, most), '')
              for key, count in there.items()}
-    come = {(size, place): model.new_int_var(0, most, '')
-            for size in sizes for place in free}
+    come = {key: model.new_int_var(0, most, '')
+            for key in itertools.product(sizes, free)}
     for size in sizes:
         model.add(sum(leave[key] for key in leave if key[0] == size)
                   == sum(come[key] for key in come if key[0] == size))

@@ -18,6 +18,7 @@ import concurrent.futures
 import copy
 import dataclasses
 import functools
+import itertools
 import os
 import statistics
 import sys
@@ -208,6 +209,15 @@ class Fleet:
         return self.record
 
 
+def _find_signs(record):
+    """Return the signs that are on: the host and the name of each."""
+    found = set()
+    for name, host in record.hosts.items():
+        found.update((name, sign) for sign, each in host.signs.items()
+                     if each.on)
+    return found
+
+
 def count_alarms(name, cpus, days):
     """Count the signs that come on after learning, by name."""
     fleet = Fleet(name, cpus)
@@ -217,8 +227,7 @@ def count_alarms(name, cpus, days):
     found, on = {}, set()
     for _ in range(days):
         for _, record in fleet.run_day():
-            now = {(name, sign) for name, host in record.hosts.items()
-                   for sign, each in host.signs.items() if each.on}
+            now = _find_signs(record)
             for _, sign in now - on:
                 found[sign] = found.get(sign, 0) + 1
             on = now
@@ -295,12 +304,15 @@ def main(words: list[str]) -> int:
             len(os.sched_getaffinity(0))) as pool:
         prepared = {cpus: pool.submit(prepare, cpus)
                     for cpus in sizes if hosts}
-        alarms = {(name, cpus): pool.submit(
-            count_alarms, name, cpus, host_days // HOSTS)
-            for name in NOISES if host_days for cpus in sizes}
-        delays = {(cause, cpus): pool.submit(
-            measure_delays, prepared[cpus].result(), cause, hosts)
-            for cause in CAUSES if hosts for cpus in sizes}
+        alarms, delays = {}, {}
+        if host_days:
+            for name, cpus in itertools.product(NOISES, sizes):
+                alarms[name, cpus] = pool.submit(
+                    count_alarms, name, cpus, host_days // HOSTS)
+        if hosts:
+            for cause, cpus in itertools.product(CAUSES, sizes):
+                delays[cause, cpus] = pool.submit(
+                    measure_delays, prepared[cpus].result(), cause, hosts)
         print(f'False alarms in {host_days} host-days:')
         _print(alarms, sizes, lambda found:
                f'{sum(found.values()):4d} {found or ""}')

@@ -12,6 +12,7 @@ Every result is a file in the folder, and is not computed again.
 
 import argparse
 import csv
+import itertools
 import pathlib
 import statistics
 import sys
@@ -70,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         rows = [replay.kept(args.results, log, name, load,
                             ','.join((BASE, *MOVED)))
-                for log in args.log for name in args.fleet
-                for load in args.load]
+                for log, name, load in itertools.product(
+                    args.log, args.fleet, args.load)]
     except exception.HpcvirtError as exc:
         print(f'standing: {exc}', file=sys.stderr)
         return 2

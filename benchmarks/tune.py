@@ -397,8 +397,8 @@ def main() -> int:
     args = parser.parse_args()
     numbers = range(args.worlds)
     with futures.ProcessPoolExecutor() as pool:
-        cases = [(name, hours) for name in NOISE if args.only in name
-                 for hours in BUDGETS]
+        names = [name for name in NOISE if args.only in name]
+        cases = list(itertools.product(names, BUDGETS))
         made = {case: [pool.submit(simulate, *case, number)
                        for number in numbers] for case in cases}
         s4 = {replicates: [pool.submit(replay_s4, replicates, number)

@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import csv
 import dataclasses
+import itertools
 import math
 import pathlib
 import random
@@ -485,9 +486,10 @@ def _words(dice: random.Random, case: Case, pairs: int,
         attempt = dataclasses.replace(attempt, earlier=earlier)
         found = _judge(dice, case, attempt, loss, base)
         earlier += (record.Attempt('r', '', pairs, attempt.samples),)
+        samples = itertools.chain.from_iterable(
+            each.samples for each in earlier)
         if not case.hangs or not all(
-                sample.outcome.valid for each in earlier
-                for sample in each.samples):
+                sample.outcome.valid for sample in samples):
             words |= found
     return words
 

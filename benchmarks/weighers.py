@@ -22,6 +22,7 @@ import argparse
 import copy
 import dataclasses
 import gc
+import itertools
 import os
 import statistics
 import sys
@@ -180,7 +181,7 @@ def warm(hosts: Sequence[Any]) -> Any:
 def requests(cells: int) -> list[Any]:
     """Build requests of many kinds, with and without VFs."""
     found = [fleet.request(1, vfs, pcpus=pcpus)
-             for pcpus in (1, 2, 4, 8, 16) for vfs in (0, 1)]
+             for pcpus, vfs in itertools.product((1, 2, 4, 8, 16), (0, 1))]
     number = 2
     while number <= cells:
         found += [fleet.request(number, pcpus=pcpus) for pcpus in (8, 16)]

@@ -171,13 +171,15 @@ def maps(places: Mapping[str, Any]) -> Iterator[str]:
     """Draw the fleet under each strategy, before the large guests."""
     cells = {name: place['state']['hosts'] for name, place in places.items()}
     first = next(iter(cells.values()))
+    rows = []
+    for host, own in first.items():
+        for number, cell in enumerate(own):
+            rows.append((
+                host if not number else '', str(cell),
+                *(of_place[host][cell] for of_place in cells.values())))
     yield from _table(
         ('Host', 'Cell', *(strategies.STRATEGIES[name].title
-                           for name in cells)),
-        [(host if not number else '', str(cell),
-          *(of_place[host][cell] for of_place in cells.values()))
-         for host, own in first.items() for number, cell in enumerate(own)],
-        {'Cell'})
+                           for name in cells)), rows, {'Cell'})
 
 
 def large(places: Mapping[str, Any]) -> Iterator[str]:
@@ -194,8 +196,10 @@ def large(places: Mapping[str, Any]) -> Iterator[str]:
 def refusals(place: Mapping[str, Any], plans: Iterable[Mapping[str, Any]],
              ) -> Iterator[str]:
     """Show what hpcvirt refused on each host, and why."""
-    takes = {flavor['name']: flavor['per_host']
-             for plan in plans for flavor in plan['flavors']}
+    takes = {}
+    for plan in plans:
+        for flavor in plan['flavors']:
+            takes[flavor['name']] = flavor['per_host']
     refused = [each for each in place['answers'] if not each['host']]
     if not refused:
         yield '  hpcvirt refused nothing.'

@@ -84,20 +84,23 @@ def measure(session: sessions.Session,
             running: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Describe the state of the fleet."""
     books = session.ledgers()
+    split, far, devices = [], [], 0
+    for book in books.values():
+        for guest in book.guests:
+            if (_wants_one_socket(session, guest)
+                    and len(_sockets(book, guest)) > 1):
+                split.append(guest.name)
+            if any(book.device_cell(address) not in guest.host_cells
+                   for address in guest.devices):
+                far.append(guest.name)
+            devices += len(guest.devices)
     return {
         'guests': len(running),
         'hosts': {name: _cells(book) for name, book in books.items()},
         **_room(list(books.values())),
-        'split': [
-            guest.name for book in books.values() for guest in book.guests
-            if _wants_one_socket(session, guest)
-            and len(_sockets(book, guest)) > 1],
-        'far': [
-            guest.name for book in books.values() for guest in book.guests
-            if any(book.device_cell(address) not in guest.host_cells
-                   for address in guest.devices)],
-        'devices': sum(len(guest.devices) for book in books.values()
-                       for guest in book.guests),
+        'split': split,
+        'far': far,
+        'devices': devices,
     }
 
 

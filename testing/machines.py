@@ -64,8 +64,9 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
                 PRODUCT_ID, cell, count, 'mlx5_core')
             for number, (cell, count) in enumerate(
                 sorted((vfs or {}).items()))))
-    shared = frozenset().union(
-        *(core for group in siblings for core in group[:housekeeping_cores]))
+    shared: frozenset[int] = frozenset()
+    for group in siblings:
+        shared = shared.union(*group[:housekeeping_cores])
     return libvirt.Machine(host, settings.ComputeSettings(
         cpu_dedicated_set=cpuset.render(host.cpus - shared),
         cpu_shared_set=cpuset.render(shared) or None,

@@ -35,6 +35,7 @@ are left out.
 """
 
 import dataclasses
+import itertools
 import math
 import statistics
 from collections.abc import Collection
@@ -135,18 +136,21 @@ def judge_fleet(classes: fleet.Classes, refused: Collection[str] = (),
     :param refused: hosts with which no other is compared
     """
     levels: _Levels = {}
-    return {host: _judge([hosts[host] for hosts in classes.values()
-                          if host in hosts], classes, refused, levels)
-            for host in dict.fromkeys(
-                host for hosts in classes.values() for host in hosts)}
+    verdicts: dict[str, judgement.Verdict] = {}
+    for host in dict.fromkeys(itertools.chain.from_iterable(classes.values())):
+        runs = [hosts[host] for hosts in classes.values() if host in hosts]
+        verdicts[host] = _judge(runs, classes, refused, levels)
+    return verdicts
 
 
 def _judge(runs: Iterable[record.Run], classes: fleet.Classes,
            refused: Collection[str], levels: _Levels) -> judgement.Verdict:
-    pending = [figure for run in runs for figure in _figures(run, [
-        other for host, other in sorted(
-            classes.get(fleet.find_class(run), {}).items())
-        if host != run.host and host not in refused], levels)]
+    pending: list[figures.Figure] = []
+    for run in runs:
+        hosts = classes.get(fleet.find_class(run), {})
+        others = [other for host, other in sorted(hosts.items())
+                  if host != run.host and host not in refused]
+        pending += _figures(run, others, levels)
     found = verdict.verdict_of(tuple(verdict.settle(pending, _decide)))
     return dataclasses.replace(found, method=METHOD, scope='')
 
@@ -167,8 +171,10 @@ def _figures(run: record.Run, others: Sequence[record.Run],
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
     """Return the bounds of the user, and defaults for primary figures."""
-    directions = {name: figure.direction for sample in run.samples
-                  for name, figure in sample.outcome.metrics.items()}
+    directions: dict[str, outcome.Direction] = {}
+    for sample in run.samples:
+        for name, figure in sample.outcome.metrics.items():
+            directions[name] = figure.direction
     names, allowed = [*bounds.find_bounds(run)], _ALLOWED
     if run.launch is None:
         names, allowed = list_figures(run.benchmark), _ALLOWED_OF_HOST

@@ -20,6 +20,7 @@ import json
 import math
 import re
 import statistics
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -132,10 +133,11 @@ def report_hosts(verdicts: Mapping[str, judgement.Verdict], classes: Classes,
                   if name != _SERIAL and text not in known.values()}
     slow = {host for host, verdict in verdicts.items()
             if verdict.result is judgement.VerdictResult.FAIL}
-    differs = {host: tuple(find_differences(facts[host], [
-        facts[other] for other in dict.fromkeys(
-            other for hosts in classes.values() if host in hosts
-            for other in hosts if other not in slow)])) for host in slow}
+    differs: dict[str, tuple[str, ...]] = {}
+    for host in slow:
+        others = [facts[other] for other in _list_peers(host, classes)
+                  if other not in slow]
+        differs[host] = tuple(find_differences(facts[host], others))
     return sorted(
         (_describe(host, verdict, differs.get(host, ()))
          for host, verdict in verdicts.items()),
@@ -161,13 +163,23 @@ def _percent(loss: float) -> float:
     return round(100 * math.expm1(loss), 1)
 
 
+def _list_peers(host: str, classes: Classes) -> list[str]:
+    """List the hosts of all classes of a host, each once."""
+    found: list[str] = []
+    for hosts in classes.values():
+        if host in hosts:
+            found += hosts
+    return list(dict.fromkeys(found))
+
+
 def find_differences(facts: Facts, others: Sequence[Facts]) -> Iterator[str]:
     """Find what a machine has unlike most others.
 
     :returns: a line for each fact; none if there are no others
     """
-    for name in sorted({name for each in (facts, *others) for name in each}
-                       if others else ()):
+    if not others:
+        return
+    for name in sorted({*facts}.union(*others)):
         (usual, count), = collections.Counter(
             _UUID.sub('UUID', each.get(name, 'none'))
             for each in others).most_common(1)
@@ -207,19 +219,30 @@ def report_pairs(runs: Iterable[record.Run]) -> Iterator[ReportedHost]:
                 found.setdefault(f'{run.label} {metric}', {})[pair] = loss
     for figure, pairs in found.items():
         while pairs:
-            leaf = set(next(iter(pairs)))
-            while more := {host for pair in pairs if leaf & {*pair}
-                           for host in pair} - leaf:
-                leaf |= more
+            leaf = _find_leaf(pairs)
             yield from _judge_leaf(figure, {
                 pair: pairs.pop(pair) for pair in [*pairs]
                 if leaf & {*pair}})
 
 
+def _find_leaf(pairs: Collection[Pair]) -> set[str]:
+    """Find the hosts that pairs connect with those of the first pair."""
+    leaf = set(next(iter(pairs)))
+    before = 0
+    while len(leaf) > before:
+        before = len(leaf)
+        for pair in pairs:
+            if not leaf.isdisjoint(pair):
+                leaf.update(pair)
+    return leaf
+
+
 def _find_losses(run: record.Run) -> dict[str, float]:
     """Return the loss for the smallest message, or the largest of a rate."""
-    directions = {name: metric.direction for sample in run.samples
-                  for name, metric in sample.outcome.metrics.items()}
+    directions: dict[str, outcome.Direction] = {}
+    for sample in run.samples:
+        for name, figure in sample.outcome.metrics.items():
+            directions[name] = figure.direction
     found: dict[str, str] = {}
     by_size = sorted(sample_pairs.metrics(run), key=lambda metric:
                      metric_definition.split(metric)[1] or 0)

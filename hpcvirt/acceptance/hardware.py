@@ -178,9 +178,12 @@ class HardwareWatch(sampler.HostSampler):
                 if quantity in _LOW:
                     yield self._check_low(quantity, limit)
         for what, (most, names) in _COUNTERS.items():
-            grown = {f'{folder}/{name}': _count(text) - _count(
-                self._before.text(f'{folder}/{name}')) for name in names
-                for folder, text in self._find(name)}
+            grown: dict[str, int] = {}
+            for name in names:
+                for folder, text in self._find(name):
+                    counter = f'{folder}/{name}'
+                    before = self._before.text(counter)
+                    grown[counter] = _count(text) - _count(before)
             yield _report(what, [
                 f'{counter}: {growth}' for counter, growth in grown.items()
                 if growth > most], len(grown), f'{most} at most')

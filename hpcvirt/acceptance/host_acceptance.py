@@ -153,8 +153,9 @@ class GateAcceptance:
                     unable.append(f'{request.definition.name}: {exc}')
             watch.look()
             machine = watch.describe()
-        runs = [run for entry in entries
-                for run in self.store.result(entry).runs]
+        runs: list[record.Run] = []
+        for entry in entries:
+            runs += self.store.result(entry).runs
         found = dataclasses.replace(
             found, machine=machine, gate=acceptance.decide_gate(
                 target.named, list(watch.check()),
@@ -271,13 +272,15 @@ class HostAcceptance(GateAcceptance):
                    results: Sequence[str]) -> tuple[record.Run, ...]:
         """Read the runs, without attempts before the last repair."""
         since = self.records.repaired_at(found.host)
-        return tuple(
-            dataclasses.replace(
-                run, omitted=0 if since else run.omitted,
-                earlier=tuple(attempt for attempt in run.earlier
-                              if attempt.started_at >= since))
-            for result in results
-            for run in self.store.result(result).runs)
+        runs: list[record.Run] = []
+        for result in results:
+            for run in self.store.result(result).runs:
+                earlier = tuple(attempt for attempt in run.earlier
+                                if attempt.started_at >= since)
+                runs.append(dataclasses.replace(
+                    run, omitted=0 if since else run.omitted,
+                    earlier=earlier))
+        return tuple(runs)
 
     def _close(self, found: acceptance.Acceptance) -> None:
         """Set the quarantine of the host and, if decided, its traits."""

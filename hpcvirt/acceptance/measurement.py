@@ -246,6 +246,8 @@ def clear(instances: Callable[[], None], key_file: str,
 
 def read_runs(store: stores.Store) -> list[record.Run]:
     """Read all finished runs of a store."""
-    return [run for _, result in store.results(
-        entry for entry in store.entries() if entry.finished_at)
-        for run in result.runs]
+    finished = (entry for entry in store.entries() if entry.finished_at)
+    runs: list[record.Run] = []
+    for _, result in store.results(finished):
+        runs += result.runs
+    return runs

@@ -7,6 +7,7 @@ compares it with the files that an audit and a topology read.
 """
 
 import pathlib
+from collections.abc import Iterator
 
 from hpcvirt.audit.reading import hardware
 from hpcvirt.audit.reading import nova
@@ -66,8 +67,16 @@ sys/kernel/mm/transparent_hugepage defrag enabled khugepaged/defrag
 sys/module/kvm*/parameters *
 """
 
-COPIED = tuple(f'{folder}/{name}' for folder, *names in map(
-    str.split, _COPIED.strip().splitlines()) for name in names)
+
+def _list_copied() -> Iterator[str]:
+    """Yield the patterns of the copied files."""
+    for line in _COPIED.strip().splitlines():
+        folder, *names = line.split()
+        for name in names:
+            yield f'{folder}/{name}'
+
+
+COPIED = tuple(_list_copied())
 
 #: Folders that are only named.
 _FOLDERS = ('proc/irq/*/*/', 'sys/class/iommu/*/', 'sys/class/misc/*/',
@@ -76,21 +85,25 @@ _FOLDERS = ('proc/irq/*/*/', 'sys/class/iommu/*/', 'sys/class/misc/*/',
 
 def make_script() -> str:
     """Write the script."""
-    names = {name for (_, option), before in nova.OPTIONS.items()
-             for name in (option, *(old for _, old in before))}
-    table = '\n'.join(f'{how} {name}' for how, patterns in (
-        ('copy', COPIED), ('folder', _FOLDERS), ('nova', nova.PATTERNS),
-        ('creator', hardware.PATTERNS), ('parameters', ('proc/cmdline',)),
-        ('latency', ('dev/cpu_dma_latency',))) for name in patterns)
+    options: set[str] = set()
+    for (_, option), before in nova.OPTIONS.items():
+        options.add(option)
+        options.update(old for _, old in before)
+    rows: list[str] = []
+    for how, patterns in (
+            ('copy', COPIED), ('folder', _FOLDERS), ('nova', nova.PATTERNS),
+            ('creator', hardware.PATTERNS), ('parameters', ('proc/cmdline',)),
+            ('latency', ('dev/cpu_dma_latency',))):
+        rows += [f'{how} {pattern}' for pattern in patterns]
     text = _SCRIPT.read_text()
     for word, value in (
-            ('OPTIONS', ' '.join(sorted(names))),
+            ('OPTIONS', ' '.join(sorted(options))),
             ('WORDS', '|'.join(
                 words.pattern for words in (
                     hardware.WORDS, hardware.GUIDS,
                     hardware.ACTIVATION, hardware.MODE,
                     hardware.ADDRESS))),
-            ('TABLE', table), ('TOOLS', '\n'.join(
+            ('TABLE', '\n'.join(rows)), ('TOOLS', '\n'.join(
                 ' '.join((name, *how)) for name, how
                 in tool_output.COMMANDS.items()))):
         text = text.replace(f'@{word}@', value)

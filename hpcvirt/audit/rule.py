@@ -86,9 +86,12 @@ class AuditSubject:
     @functools.cached_property
     def guests(self) -> frozenset[int]:
         """The dedicated CPUs, and their SMT siblings that are not shared."""
-        cores = (core for cell in self.host.cells for core in cell.siblings
-                 if core & self.dedicated)
-        return frozenset().union(*cores) - self.shared | self.dedicated
+        cpus: set[int] = set()
+        for cell in self.host.cells:
+            for core in cell.siblings:
+                if core & self.dedicated:
+                    cpus |= core
+        return frozenset(cpus) - self.shared | self.dedicated
 
     @property
     def others(self) -> frozenset[int]:

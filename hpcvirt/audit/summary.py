@@ -9,6 +9,7 @@ in which versions and settings the hosts of one class differ.
 import collections
 import contextlib
 import functools
+import itertools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -78,8 +79,9 @@ def make_document(found: Sequence[audits.Audit],
 def _compare(described: Sequence[Description]) -> Iterator[dict[str, Any]]:
     values = {host.name: found for host, found in described}
     for hosts in _group(host for host, _ in described):
-        for subject in dict.fromkeys(
-                key for name in hosts for key in values[name]):
+        subjects = itertools.chain.from_iterable(
+            values[name] for name in hosts)
+        for subject in dict.fromkeys(subjects):
             by_value: dict[str, list[str]] = {}
             for name in hosts:
                 by_value.setdefault(values[name].get(subject, 'none'),
@@ -99,8 +101,9 @@ def _group(hosts: Iterable[host_model.Host]) -> list[list[str]]:
                 group.example, example)} == {'cells'}), [])
         if not members:
             found.append((group.example, members))
-        members += [*group.hosts, *(name for variant in group.odd
-                                    for name in variant.hosts)]
+        members += group.hosts
+        for variant in group.odd:
+            members += variant.hosts
     return [members for _, members in found]
 
 
@@ -110,10 +113,11 @@ def describe(facts: HostFacts) -> Description | None:
         host = facts.host
     except fact.NotKnown:
         return None
-    found = {subject: _format(fact.fact(functools.partial(
-        getattr, getattr(facts, part), name)))
-        for part, names in _SETTINGS.items()
-        for name, subject in names.items()}
+    found: dict[str, str] = {}
+    for part, names in _SETTINGS.items():
+        for name, subject in names.items():
+            found[subject] = _format(fact.fact(functools.partial(
+                getattr, getattr(facts, part), name)))
     found['cells per socket (NPS, SNC)'] = _format(collections.Counter(
         cell.socket for cell in host.cells if cell.cpus).values())
     try:

@@ -228,11 +228,14 @@ def conclude(test: unittest.TestCase, outcomes: Iterable[TestOutcome],
 
 def faults(result: record.Result) -> list[str]:
     """List the invalid samples with their reasons."""
-    return [f'{run.label}, {sample.side} '
-            f'{"warm-up" if sample.warm_up else "pair"} {sample.pair + 1}: '
-            f'{sample.outcome.reason}'
-            for run in result.runs for sample in run.samples
-            if not sample.outcome.valid]
+    found: list[str] = []
+    for run in result.runs:
+        for sample in run.samples:
+            if not sample.outcome.valid:
+                kind = 'warm-up' if sample.warm_up else 'pair'
+                found.append(f'{run.label}, {sample.side} {kind} '
+                             f'{sample.pair + 1}: {sample.outcome.reason}')
+    return found
 
 
 class RelayedExecutor:

@@ -59,7 +59,15 @@ def nodes(answer: Mapping[str, Any]) -> tuple[ServerTopologyNode, ...]:
 
 def host_cpus(nodes: Sequence[ServerTopologyNode]) -> frozenset[int]:
     """Return the host CPUs that an instance is pinned to."""
-    return frozenset(cpu for node in nodes for cpu in node.pins.values())
+    return frozenset(_list_pins(nodes))
+
+
+def _list_pins(nodes: Sequence[ServerTopologyNode]) -> list[int]:
+    """List the host CPU of each guest CPU."""
+    pins: list[int] = []
+    for node in nodes:
+        pins += node.pins.values()
+    return pins
 
 
 def violations(flavor: plan_document.FlavorSummary,
@@ -71,14 +79,15 @@ def violations(flavor: plan_document.FlavorSummary,
     shape = plan.decode(flavor)
     if len(nodes) != len(shape.cells):
         return [f'{len(nodes)} guest cells instead of {len(shape.cells)}']
-    sentences = [
-        f'cell {number}: {text}' for number, (cell, node)
-        in enumerate(zip(shape.cells, nodes, strict=True))
-        for text in _cell_violations(cell, node)]
+    sentences: list[str] = []
+    for number, (cell, node) in enumerate(
+            zip(shape.cells, nodes, strict=True)):
+        sentences += [f'cell {number}: {text}'
+                      for text in _cell_violations(cell, node)]
     host_cells = [node.host_cell for node in nodes]
     if len(set(host_cells)) != len(host_cells):
         sentences.append(f'two guest cells on one host cell: {host_cells}')
-    pins = [cpu for node in nodes for cpu in node.pins.values()]
+    pins = _list_pins(nodes)
     if len(set(pins)) != len(pins):
         sentences.append(f'two guest CPUs on one host CPU: {sorted(pins)}')
     return sentences

@@ -3,6 +3,7 @@
 """The base class of tests whose guests boot and accept ssh."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 from tempest.lib.common import ssh
@@ -104,9 +105,9 @@ class GuestTestCase(base.HPCTestCase):
     @staticmethod
     def fixed_address(server: dict[str, Any]) -> str:
         """Return the address of a guest in its network."""
-        return str(next(address['addr'] for network
-                        in server['addresses'].values()
-                        for address in network))
+        addresses = itertools.chain.from_iterable(
+            server['addresses'].values())
+        return str(next(addresses)['addr'])
 
     def execute(self, server: dict[str, Any], command: str) -> str:
         """Run a command in a guest; an error quotes the guest's console.

@@ -53,10 +53,16 @@ _FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
 _HOOKS = 'etc/libvirt/hooks/qemu'
 _FABRIC = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
 
+
+def _list_places() -> Iterator[str]:
+    """Yield the patterns of the files in _PLACES."""
+    for place, endings in _PLACES:
+        for ending in endings:
+            yield f'{place}/*{ending}'
+
+
 #: All of them, as a shell finds them.
-PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC,
-            *(f'{place}/*{ending}' for place, endings in _PLACES
-              for ending in endings))
+PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *_list_places())
 
 #: The words for virtual functions in the kernel, systemd, NetworkManager,
 #: netplan, os-net-config, the drivers, and most scripts of sites.

@@ -26,9 +26,10 @@ MANY_CACHES = 4
 
 def _smt(subject: AuditSubject) -> Iterator[Violation]:
     state = subject.facts.cpu.smt
-    odd = frozenset().union(*(
-        core for cell in subject.host.cells for core in cell.siblings
-        if len(core) < cell.threads_per_core))
+    odd: frozenset[int] = frozenset()
+    for cell in subject.host.cells:
+        odd = odd.union(*(core for core in cell.siblings
+                          if len(core) < cell.threads_per_core))
     if odd and not subject.parks_cpus:
         yield Violation(
             f'the SMT sibling of {cpu_words(odd)} is offline',

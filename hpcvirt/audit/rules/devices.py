@@ -6,6 +6,7 @@ import fnmatch
 import json
 import math
 import typing
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -224,6 +225,18 @@ def _held(guests: Mapping[int, Sequence[str]],
             '("group is not viable")', tuple(change))
 
 
+def _find_redirected(
+        switches: Iterable[Sequence[tuple[wiring.Bridge, str]]],
+        cards: Mapping[str, _Card],
+        ) -> Iterator[tuple[wiring.Bridge, str]]:
+    """Yield what is below switches with GPUs whose ports redirect requests."""
+    for below in switches:
+        if {cards[address].kind for _, address in below} > {_NETWORK}:
+            for port, address in below:
+                if 'ReqRedir' in _need(port.acs, port.address):
+                    yield port, address
+
+
 def _peers(subject: AuditSubject) -> Iterator[Violation]:
     cards = {address: card for address, card in _cards(subject).items()
              if card.kind in (*_GPU, _NETWORK)}
@@ -235,11 +248,7 @@ def _peers(subject: AuditSubject) -> Iterator[Violation]:
         port = wired.by_address.get(each.above or '')
         if each.address in cards and port and port.above:
             switches.setdefault(port.above, []).append((port, each.address))
-    redirected = [
-        (port, address) for below in switches.values()
-        if {cards[address].kind for _, address in below} > {_NETWORK}
-        for port, address in below
-        if 'ReqRedir' in _need(port.acs, port.address)]
+    redirected = list(_find_redirected(switches.values(), cards))
     bad = list(dict.fromkeys(
         port.address for port, _ in redirected
         if 'DirectTrans' not in (port.acs or ())))
@@ -343,8 +352,9 @@ def _partitions(subject: AuditSubject) -> Iterator[Violation]:
     given = {address for address, card in _cards(subject).items()
              if card.kind in _GPU and card.is_whole}
     wired = subject.host.wiring or wiring.Wiring()
-    listed = {address for each in wired.partitions or ()
-              for address in each.devices}
+    listed: set[str] = set()
+    for each in wired.partitions or ():
+        listed.update(each.devices)
     for address in sorted(given - listed if listed else (),
                           key=pci.address_key):
         yield Violation(

@@ -2,6 +2,7 @@
 
 """Rules about other work on the dedicated CPUs of guests."""
 
+import itertools
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -113,7 +114,7 @@ def _interrupts(subject: AuditSubject) -> Iterator[Violation]:
              if not _OWN.match(item.name) and item.cpus & subject.guests]
     if found:
         cpus = subject.guests.intersection(
-            cpu for item in found for cpu in item.cpus)
+            itertools.chain.from_iterable(item.cpus for item in found))
         named = join_first([f'{item.name} ({item.number})' for item in found])
         numbers = ' '.join(str(item.number) for item in found)
         others = cpuset.render(subject.others)

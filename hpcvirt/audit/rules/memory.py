@@ -60,11 +60,15 @@ def _as_needed(subject: AuditSubject) -> Iterator[Violation]:
             plan).parameters if 'hugepages' in item.name)
     small = memory.small_page_kib(plan.host)
     reserved = _reserved(subject)
-    needed = {(cell, size): count
-              for cell, pages in plan.settings.pages.items()
-              for size, count in pages.items() if size != small}
-    present = {(cell, size): count for size, cells in reserved.items()
-               for cell, count in cells.items()}
+    needed: dict[tuple[int, int], int] = {}
+    for cell, pages in plan.settings.pages.items():
+        for size, count in pages.items():
+            if size != small:
+                needed[cell, size] = count
+    present: dict[tuple[int, int], int] = {}
+    for size, cells in reserved.items():
+        for cell, count in cells.items():
+            present[cell, size] = count
     for cell, size in sorted(needed.keys() | present.keys()):
         count, has = needed.get((cell, size), 0), present.get((cell, size), 0)
         if count != has:

@@ -92,8 +92,10 @@ def _reserved_pages(subject: AuditSubject) -> Iterator[Violation]:
                 'node:N,size:KIB,count:N', ('# correct nova.conf',))
             return
         given[item.node, item.size] = item.count
-    totals = {(cell.id, pool.size_kib): pool.total
-              for cell in subject.host.cells for pool in cell.pages}
+    totals: dict[tuple[int, int], int] = {}
+    for cell in subject.host.cells:
+        for pool in cell.pages:
+            totals[cell.id, pool.size_kib] = pool.total
     for place, count in given.items():
         if count > totals.get(place, 0):
             yield Violation(

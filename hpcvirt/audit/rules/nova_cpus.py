@@ -178,8 +178,9 @@ def _migration(subject: AuditSubject) -> Iterator[Violation]:
     connections = words.read_whole(text)
     if connections is None:
         return
-    cores = sum(not core & subject.dedicated
-                for cell in subject.host.cells for core in cell.siblings)
+    cores = 0
+    for cell in subject.host.cells:
+        cores += sum(not core & subject.dedicated for core in cell.siblings)
     if connections > max(1, cores):
         yield Violation(
             f'{connections} connections for a live migration, and {cores} '

@@ -34,8 +34,9 @@ class ServerTopologyTest(base.FleetTestCase):
     def test_guest_threads_share_a_core_of_the_host(self) -> None:
         """Threads of a guest core are pinned to threads of one host core."""
         for name in CONF.hpcvirt.hosts:
-            cores = [core for cell in self.host_topology(name).cells
-                     for core in cell.siblings]
+            cores: list[frozenset[int]] = []
+            for cell in self.host_topology(name).cells:
+                cores += cell.siblings
             if max(map(len, cores)) < 2:
                 continue
             threaded = [

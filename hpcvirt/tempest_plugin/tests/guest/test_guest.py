@@ -46,8 +46,10 @@ class HostSideTestCase(guest_base.GuestTestCase):
         """Compare the domain with the answer of the API and the flavor."""
         nodes = self.assert_matches_flavor(flavor, server['id'])
         defined = self.definition(server)
-        pins = {guest_cpu: frozenset([cpu]) for node in nodes
-                for guest_cpu, cpu in node.pins.items()}
+        pins: dict[int, frozenset[int]] = {}
+        for node in nodes:
+            for guest_cpu, cpu in node.pins.items():
+                pins[guest_cpu] = frozenset([cpu])
         self.assertEqual(pins, defined.pins)
         self.assertEqual([node.host_cell for node in nodes],
                          list(defined.host_cells))

@@ -114,10 +114,12 @@ class CompareTest(BenchmarkTestCase):
                  ) -> tuple['benchmarking.TestOutcome', str]:
         server = self.start(flavor)
         guest = self.guest(server, flavor, self.ready(server))
+        hosts: list[str] = []
+        for planned in self.plan_flavors:
+            hosts += [host for host, number in planned.per_host.items()
+                      if number]
         native = benchmarking.native(
-            CONF.hpcvirt.native, guest.host,
-            [host for planned in self.plan_flavors
-             for host, number in planned.per_host.items() if number],
+            CONF.hpcvirt.native, guest.host, hosts,
             CONF.hpcvirt.native_host_key)
         self.addCleanup(native.close)
         entry, result = benchmarking.run(
