@@ -84,7 +84,7 @@ def merge(offers: Iterable[Offer],
 
 def _list_memory(offers: Iterable[Offer], guest: shape_model.Shape,
                  tolerance_percent: int) -> dict[str, int]:
-    """List the memory of offers that are like a guest but for more memory.
+    """List the memory of the offers like a guest, within the tolerance.
 
     :returns: host -> MiB
     """

@@ -448,9 +448,8 @@ def plan_sets(host: host_model.Host,
                 f'{first.alias}{size}', number,
                 len({device.address for device in each})), tuple(each))
             for number, each in enumerate(members)]
-    members_of_all = itertools.chain.from_iterable(
-        each.members for each in planned)
-    used = {device.address for device in members_of_all}
+    placed = itertools.chain.from_iterable(each.members for each in planned)
+    used = {device.address for device in placed}
     offered: list[offered_devices.OfferedDevice] = []
     for wanted, items in found.items():
         offered += [item for item in items if item.device.address in used]
