@@ -154,12 +154,12 @@ def read_fleet(path: str, *,
             profile_file=profile_file,
             conf=None if names_only else _read_conf(own.settings, folder))
         classes[name].read_profile(here)
+    flavors = list(document.flavors)
+    if not names_only:
+        for each in document.flavor_files:
+            flavors += read_flavors(os.path.join(folder, each))
     document = dataclasses.replace(
-        document, classes=classes, flavor_files=(), flavors=(
-            *document.flavors, *(
-                flavor for each in (
-                    () if names_only else document.flavor_files)
-                for flavor in read_flavors(os.path.join(folder, each)))))
+        document, classes=classes, flavor_files=(), flavors=tuple(flavors))
     document.check_names()
     if document.flavors and not names_only:
         document = documents.find_flavors(document, document.flavors)

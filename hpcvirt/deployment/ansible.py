@@ -99,8 +99,9 @@ def class_inventory(classes: Mapping[str, Iterable[str]]) -> str:
 
     :raises InvalidInput: if a name cannot be in an inventory
     """
-    hosts = {host: {'hpcvirt_fleet_class': name}
-             for name, members in classes.items() for host in members}
+    hosts: dict[str, dict[str, str]] = {}
+    for name, members in classes.items():
+        hosts |= {host: {'hpcvirt_fleet_class': name} for host in members}
     for name in (*classes, *hosts):
         check_name(name)
     about = tree.comment(

@@ -47,10 +47,12 @@ EDPM_UNWANTED = ('edpm_kernel_hugepages', 'edpm_tuned_isolated_cores',
 
 def write_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write the files of each host, below a folder of its name."""
-    return tuple(
-        tree.File(f'{planned.name}/{file.path}', file.text, file.activate)
-        for planned in plan.hosts
-        for file in host_files.files(planned, plan)) + _controller_files(plan)
+    found: list[tree.File] = []
+    for planned in plan.hosts:
+        found += [
+            tree.File(f'{planned.name}/{file.path}', file.text, file.activate)
+            for file in host_files.files(planned, plan)]
+    return (*found, *_controller_files(plan))
 
 
 def _controller_files(plan: plans.Plan) -> tuple[tree.File, ...]:

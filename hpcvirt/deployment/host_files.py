@@ -114,15 +114,16 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
 def _kernel_files(state: kernel_settings.KernelSettings,
                   ) -> Iterator[tree.File]:
     """Write the files of the kernel."""
+    by_name = {item.name: item for item in state.parameters}
+    comments: list[str] = []
+    for item in by_name.values():
+        comments += tree.comment(f'{item.name}: {item.why}', item.source)
     yield tree.make_file(
         COMMAND_LINE,
         'Parameters of the kernel command line. GRUB of Debian and Ubuntu '
         'reads this folder; on RHEL and its kin, the command line is set by '
         '"grubby", as "hpcvirt host config --apply" prints it.',
-        '\n'.join(line for item in {
-            item.name: item for item in state.parameters}.values()
-            for line in tree.comment(f'{item.name}: {item.why}',
-                                     item.source)),
+        '\n'.join(comments),
         f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {command_line(state)}"',
         activate=('update-grub', 'reboot'))
     if state.default_page_kib is not None:
@@ -145,11 +146,12 @@ def _kernel_files(state: kernel_settings.KernelSettings,
 
 
 def _pages_unit(state: kernel_settings.KernelSettings) -> tree.File:
-    commands = [
-        f"ExecStart=/bin/sh -c 'echo {count} > /sys/devices/system/node"
-        f"/node{cell}/hugepages/hugepages-{size}kB/nr_hugepages'"
-        for cell, found in state.pages.items()
-        for size, count in sorted(found.items(), reverse=True)]
+    commands: list[str] = []
+    for cell, found in state.pages.items():
+        commands += [
+            f"ExecStart=/bin/sh -c 'echo {count} > /sys/devices/system/node"
+            f"/node{cell}/hugepages/hugepages-{size}kB/nr_hugepages'"
+            for size, count in sorted(found.items(), reverse=True)]
     return tree.make_file(
         PAGES[0],
         'Reserve the huge pages of each cell early at boot, on kernels that '

@@ -108,8 +108,11 @@ def placement(plan: plans.Plan) -> list[str]:
 
 def _join(sections: Mapping[str, list[str]]) -> list[str]:
     """Join the sections that have lines, with an empty line between them."""
-    return [line for name, lines in sections.items() if lines
-            for line in ('', f'[{name}]', *lines)][1:]
+    joined: list[str] = []
+    for name, lines in sections.items():
+        if lines:
+            joined += ['', f'[{name}]', *lines]
+    return joined[1:]
 
 
 def _packing(plan: plans.Plan) -> list[str]:
@@ -158,11 +161,14 @@ def list_changing(plan: plans.Plan) -> list[str]:
 def make_provider(planned: plans.PlannedHost,
                   plan: plans.Plan) -> dict[str, Any] | None:
     """Write the document; None for a host that needs no trait."""
-    traits = sorted({
-        trait for item in plan.flavors if item.per_host.get(planned.name)
-        for trait in codec.read_traits(item.flavor.extra_specs,
-                                      vocabulary.REQUIRED)
-        if trait.startswith('CUSTOM_') and not trait.startswith(CHANGING)})
+    required: set[str] = set()
+    for item in plan.flavors:
+        if item.per_host.get(planned.name):
+            required |= codec.read_traits(item.flavor.extra_specs,
+                                          vocabulary.REQUIRED)
+    traits = sorted(
+        trait for trait in required
+        if trait.startswith('CUSTOM_') and not trait.startswith(CHANGING))
     if not traits:
         return None
     return {

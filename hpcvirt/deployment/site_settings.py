@@ -171,9 +171,15 @@ def find_conflicts(state: kernel_settings.KernelSettings,
     own = ({*host_files.command_line(state).split(), *former}
            if former is not None else ())
     rules = list(list_site_files(state, former is not None))
-    return [Conflict(path, found, files) for path, text in site.items()
-            if not text.startswith(tree.MARK) for files in rules
-            for found in files.find(path, text) if found not in own]
+    conflicts: list[Conflict] = []
+    for path, text in site.items():
+        if text.startswith(tree.MARK):
+            continue
+        for files in rules:
+            conflicts += [Conflict(path, found, files)
+                          for found in files.find(path, text)
+                          if found not in own]
+    return conflicts
 
 
 def remove(conflicts: Iterable[Conflict],

@@ -22,8 +22,8 @@ from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
 
 #: Where deployment tools have variables and options, as patterns.
-_INVENTORY = tuple(f'inventory/{kind}_vars/{name}' for kind in (
-    'group', 'host') for name in ('*', '*/*'))
+_INVENTORY = ('inventory/group_vars/*', 'inventory/group_vars/*/*',
+              'inventory/host_vars/*', 'inventory/host_vars/*/*')
 _KOLLA = ('globals.yml', 'globals.d/*.yml', *_INVENTORY, 'config/global.conf',
           'config/nova.conf')
 FOLDERS: Mapping[str, tuple[str, ...]] = {
@@ -45,9 +45,10 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
     :param site: path -> content of the files in the folder
     :param hosts: the names of the hosts of the files
     """
-    own = [document for file in files
-           if file.path.endswith(('.yml', '.yaml'))
-           for document in _read(file.path, file.text)]
+    own: list[dict[str, Any]] = []
+    for file in files:
+        if file.path.endswith(('.yml', '.yaml')):
+            own += _read(file.path, file.text)
     wanted = _list_wanted(own)
     shared = {file.path: steps.split_shared(file.text)
               for file in files if file.shared}
@@ -68,9 +69,10 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
                 yield from _compare(path, wanted, document)
                 others |= {f'{path}: {name}': text for name, text
                            in _find_options(document).items()}
-    for text in (*(part for part, _ in shared.values()), *(
-            text for document in own
-            for text in _find_options(document).values())):
+    texts = [part for part, _ in shared.values()]
+    for document in own:
+        texts += _find_options(document).values()
+    for text in texts:
         yield from steps.conflicts(text, others)
 
 
@@ -116,10 +118,11 @@ def _may_concern(document: Mapping[str, Any], hosts: Collection[str]) -> bool:
     nodes = spec.get('nodes') if isinstance(spec, dict) else None
     if not isinstance(nodes, dict) or not nodes:
         return True
-    names = {str(name).partition('.')[0] for key, node in nodes.items()
-             for name in (key, node.get('hostName')
-                          if isinstance(node, dict) else key)}
-    return not names.isdisjoint(host.partition('.')[0] for host in hosts)
+    names = [*nodes]
+    names += [node.get('hostName') for node in nodes.values()
+              if isinstance(node, dict)]
+    short = {str(name).partition('.')[0] for name in names}
+    return not short.isdisjoint(host.partition('.')[0] for host in hosts)
 
 
 def _compare(path: str, wanted: Mapping[str, Iterable[Any]],

@@ -82,6 +82,23 @@ def merge(offers: Iterable[Offer],
     return tuple(sorted(merged, key=_order))
 
 
+def _list_memory(offers: Iterable[Offer], guest: shape_model.Shape,
+                 tolerance_percent: int) -> dict[str, int]:
+    """List the memory of the offers like a guest, within the tolerance.
+
+    :returns: host -> MiB
+    """
+    least = guest.memory_mib
+    found: dict[str, int] = {}
+    for offer in offers:
+        mib = offer.guest.memory_mib
+        if (_without_memory(offer.guest) == _without_memory(guest)
+                and least * 100 <= mib * 100
+                <= least * (100 + tolerance_percent)):
+            found |= dict.fromkeys(offer.shares, mib)
+    return found
+
+
 def warn_reducing(offers: Iterable[Offer], merged: Iterable[Offer],
                   tolerance_percent: int, cpus: Mapping[str, int],
                   numbers: Mapping[str, int]) -> Iterator[warning.PlanWarning]:
@@ -97,11 +114,7 @@ def warn_reducing(offers: Iterable[Offer], merged: Iterable[Offer],
     costs: dict[tuple[str, ...], tuple[int, int]] = {}
     for offer in merged:
         least = offer.guest.memory_mib
-        own = {host: each.guest.memory_mib for each in given
-               if _without_memory(each.guest) == _without_memory(offer.guest)
-               and least * 100 <= each.guest.memory_mib * 100
-               <= least * (100 + tolerance_percent)
-               for host in each.shares}
+        own = _list_memory(given, offer.guest, tolerance_percent)
         poor = tuple(host for host, mib in own.items() if mib == least)
         rich = [host for host in own if host not in poor]
         others = sum(numbers[host] for host in rich)

@@ -33,6 +33,7 @@ steps such as three of four quarters and sizes of unequal cells.
 
 import collections
 import dataclasses
+import itertools
 import math
 import types
 from collections.abc import Iterable
@@ -116,14 +117,18 @@ def divide(host: host_model.Host, profile: profiles.Profile,
     """
     usable = [cell for cell in host.cells
               if part.has(cell) and cell.memory_mib]
+    cores: list[Core] = []
+    for cell in usable:
+        cores += part.cores(cell)
     threads = (1 if profile.smt is profiles.SMT.LEAVE
-               else _usual_threads(
-                   core for cell in usable for core in part.cores(cell)))
+               else _usual_threads(cores))
     shares = [_share(cell, part.cores(cell), threads, profile)
               for cell in usable]
     without = [share.id for share in shares if not share.cores]
-    odd = {cpu for cell in usable for core in part.cores(cell)
-           if len(core) < threads for cpu in core}
+    odd: set[int] = set()
+    for core in cores:
+        if len(core) < threads:
+            odd |= core
     warnings = dict(_unusable(host))
     if without:
         warnings[warning.WarningCode.CELL_NOT_USED] = (
@@ -236,8 +241,9 @@ def _by_cache(cores: Iterable[Core],
 
     A core whose threads have different caches is listed with each of them.
     """
-    cache_of = {cpu: number for number, cache in enumerate(caches)
-                for cpu in cache}
+    cache_of: dict[int, int] = {}
+    for number, cache in enumerate(caches):
+        cache_of |= dict.fromkeys(cache, number)
     inside: list[list[Core]] = [[] for _ in caches]
     for core in cores:
         for number in {cache_of[cpu] for cpu in core}:
@@ -316,7 +322,8 @@ def parts_of_cell(partition: Partition,
     keeps them), a part has at least half the cores of the smallest cache.
     """
     widths = [len(cell.cores) for cell in partition.cells]
-    groups = {count for cell in partition.cells for count in cell.llc}
+    groups = set(itertools.chain.from_iterable(
+        cell.llc for cell in partition.cells))
     if not widths:
         return []
     alike = len(groups) == 1

@@ -9,6 +9,7 @@ that guests may have. The plan divides these; the host keeps everything else.
 
 import collections
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -159,7 +160,8 @@ def _find_faults(host: host_model.Host, part: HostPart) -> Iterator[str]:
     if cpus - host.cpus:
         yield (f'has no CPU {cpuset.render(cpus - host.cpus)}, which --cpus '
                'names')
-    for core in (core for cell in host.cells for core in cell.siblings):
+    cores = itertools.chain.from_iterable(cell.siblings for cell in host.cells)
+    for core in cores:
         if core & cpus and core - cpus:
             yield (f'--cpus names CPU {cpuset.render(core & cpus)} but not '
                    f'its SMT sibling {cpuset.render(core - cpus)}; guests get '

@@ -7,6 +7,7 @@
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -81,13 +82,16 @@ class KernelSettings:
 def make_state(planned: plans.PlannedHost) -> KernelSettings:
     """Choose the settings of a planned host."""
     dedicated = planned.settings.dedicated
-    isolated = dedicated.union(*(
-        core for cell in planned.host.cells for core in cell.siblings
-        if core & dedicated)) - planned.settings.shared
+    cores = itertools.chain.from_iterable(
+        cell.siblings for cell in planned.host.cells)
+    used_cores = [core for core in cores if core & dedicated]
+    isolated = dedicated.union(*used_cores) - planned.settings.shared
     housekeeping = planned.host.cpus - isolated
     small = memory.small_page_kib(planned.host)
-    sizes = sorted({size for pages in planned.settings.pages.values()
-                    for size in pages if size != small})
+    every_size: set[int] = set()
+    for numbers in planned.settings.pages.values():
+        every_size.update(numbers)
+    sizes = sorted(every_size - {small})
     pages = {cell: {size: found.get(size, 0) for size in sizes}
              for cell, found in planned.settings.pages.items()}
     used = [size for size in sizes

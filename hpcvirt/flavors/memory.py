@@ -10,6 +10,7 @@ its smallest guests. If the operator names the pages of guests
 """
 
 import dataclasses
+import itertools
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -203,7 +204,8 @@ def _check_host_pages(host: host_model.Host, huge: set[int],
 
 def small_page_kib(host: host_model.Host) -> int:
     """Return the size of the host's normal pages."""
-    return min((pool.size_kib for cell in host.cells for pool in cell.pages),
+    found = itertools.chain.from_iterable(cell.pages for cell in host.cells)
+    return min((pool.size_kib for pool in found),
                default=host_model.SMALL_PAGE_KIB)
 
 

@@ -48,9 +48,10 @@ def device_type(wanted: device_choice.Devices | None,
     """Return the ``device_type`` of the PCI alias."""
     if wanted is None or wanted.kind is device_choice.DeviceKind.VF:
         return TYPE_VF
-    return TYPE_PF if any(
-        device.total_vfs for host in hosts
-        for device in find_matching(host, wanted)) else TYPE_PCI
+    for host in hosts:
+        if any(device.total_vfs for device in find_matching(host, wanted)):
+            return TYPE_PF
+    return TYPE_PCI
 
 
 def find_matching(host: host_model.Host, wanted: device_choice.Devices,

@@ -10,6 +10,7 @@ set.
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -66,8 +67,9 @@ def _keeps_a_core(planned: plans.PlannedHost) -> bool:
     processes run beside the guests without dedicated CPUs.
     """
     dedicated = planned.settings.dedicated
-    return not all(core & dedicated for cell in planned.host.cells
-                   for core in cell.siblings)
+    cores = itertools.chain.from_iterable(
+        cell.siblings for cell in planned.host.cells)
+    return any(dedicated.isdisjoint(core) for core in cores)
 
 
 def _of_host(planned: plans.PlannedHost,

@@ -223,7 +223,9 @@ def extend_to_twins(hosts: Sequence[host_model.Host],
 
     :param kinds: the first host of a kind -> all hosts of the kind
     """
-    first = {host.name: name for name, same in kinds.items() for host in same}
+    first: dict[str, str] = {}
+    for name, same in kinds.items():
+        first |= {host.name: name for host in same}
     planned = {each.name: each for each in plan.hosts}
     return Plan(
         tuple(dataclasses.replace(

@@ -110,7 +110,7 @@ def find_sets(host: host_model.Host, addresses: Sequence[str],
     found: dict[int, tuple[Members, ...]] = {}
     for size in sorted(wanted.sizes, reverse=True):
         legal = _list_legal(places, addresses, wanted.sets, size)
-        larger = [each for others in found.values() for each in others]
+        larger = list(itertools.chain.from_iterable(found.values()))
         found[size] = _choose(places, addresses, legal, larger, size)
     return dict(sorted(found.items()))
 
@@ -156,13 +156,20 @@ def _list_legal(places: Places, addresses: Sequence[str],
                               if len(each) == size and known.issuperset(each)))
 
 
+def _straddles(members: Members, larger: Iterable[Members]) -> bool:
+    """Whether one of the larger sets has some of the members, but not all."""
+    for other in larger:
+        if (not set(other).isdisjoint(members)
+                and not set(other).issuperset(members)):
+            return True
+    return False
+
+
 def _choose(places: Places, addresses: Sequence[str],
             legal: Sequence[Members], larger: Sequence[Members],
             size: int) -> tuple[Members, ...]:
     """Choose sets that do not overlap."""
-    straddling = {each for each in legal for other in larger
-                  if not set(other).isdisjoint(each)
-                  and not set(other).issuperset(each)}
+    straddling = {each for each in legal if _straddles(each, larger)}
 
     def rate(members: Members) -> tuple[object, ...]:
         near = [places.closeness(*pair)
@@ -202,6 +209,18 @@ def _choose(places: Places, addresses: Sequence[str],
     return chosen
 
 
+def _list_cards(users: Mapping[str, Sequence[int]],
+                own: int) -> tuple[str, ...]:
+    """List the card of each device of a set.
+
+    :param users: card -> the set of each of its devices
+    """
+    cards: list[str] = []
+    for card, those in users.items():
+        cards += [card] * those.count(own)
+    return tuple(cards)
+
+
 def assign_near(near: Sequence[Sequence[str]], counts: Mapping[str, int],
            number: int) -> list[tuple[str, ...]]:
     """Give each set a number of devices.
@@ -223,9 +242,7 @@ def assign_near(near: Sequence[Sequence[str]], counts: Mapping[str, int],
             if not all(_assign_one(own, near, users, counts, limit, number,
                                    set()) for _ in range(number)):
                 users = before
-        found = [tuple(card for card, those in users.items()
-                       for user in those if user == own)
-                 for own in range(len(near))]
+        found = [_list_cards(users, own) for own in range(len(near))]
         if all(found):
             break
     return found
@@ -431,18 +448,18 @@ def plan_sets(host: host_model.Host,
                 f'{first.alias}{size}', number,
                 len({device.address for device in each})), tuple(each))
             for number, each in enumerate(members)]
-    used = {device.address for each in planned for device in each.members}
+    placed = itertools.chain.from_iterable(each.members for each in planned)
+    used = {device.address for device in placed}
+    offered: list[offered_devices.OfferedDevice] = []
     for wanted, items in found.items():
+        offered += [item for item in items if item.device.address in used]
         idle = [item.device.address for item in items
                 if item.device.address not in used]
         if idle:
             problems.append((warning.WarningCode.DEVICE_IN_NO_SET, (
                 f'{_are(idle)} in no set, so that no instance gets '
                 f'{"it" if len(idle) == 1 else "them"} as {wanted.alias}')))
-    return PlannedSets(
-        tuple(planned), tuple(item for items in found.values()
-                              for item in items if item.device.address in used
-                              ), tuple(problems))
+    return PlannedSets(tuple(planned), tuple(offered), tuple(problems))
 
 
 def _add(host: host_model.Host, wanted: device_choice.Devices,

@@ -12,6 +12,7 @@ several hosts are merged, and the hosts are filled with what is left.
 import collections
 import dataclasses
 import itertools
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -231,8 +232,10 @@ class HostFiller:
 
     def join_twins(self, *hosts: plans.PlannedHost) -> str:
         """Name hosts and all hosts like them."""
-        return words.join_names([name for host in hosts
-                                 for name in self._names[host.name]], 'hosts')
+        found: list[str] = []
+        for host in hosts:
+            found += self._names[host.name]
+        return words.join_names(found, 'hosts')
 
 
 def drop_costly_scope(
@@ -357,10 +360,9 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
              for wanted in profile.devices}
     divided_hosts = [_divide(host, profile, part, types) for host in hosts]
     everyone = words.join_names(
-        [name for same in names.values() for name in same], 'hosts')
+        list(itertools.chain.from_iterable(names.values())), 'hosts')
     _check_smallest(divided_hosts, profile, everyone)
-    pieces = {piece for divided in divided_hosts for size in divided.sizes
-              for piece in memory_parts(size, profile)}
+    pieces = _find_pieces(divided_hosts, profile)
     warnings: list[warning.PlanWarning] = []
     offers: list[catalogue.Offer] = []
     host_pools = []
@@ -445,10 +447,21 @@ def _check_names(hosts: Sequence[host_model.Host]) -> None:
             name, 'is the name of two hosts; give each host a different name')
 
 
+def _find_pieces(hosts: Iterable[_DividedHost],
+                 profile: profiles.Profile) -> set[memory.MemoryPart]:
+    """Find the parts of guests of all sizes, on all hosts."""
+    pieces: set[memory.MemoryPart] = set()
+    for divided in hosts:
+        for size in divided.sizes:
+            pieces.update(memory_parts(size, profile))
+    return pieces
+
+
 def _check_smallest(hosts: Sequence[_DividedHost],
                     profile: profiles.Profile, names: str) -> None:
-    widths = [len(share.cores) for divided in hosts
-              for share in divided.partition.cells]
+    widths: list[int] = []
+    for divided in hosts:
+        widths += [len(share.cores) for share in divided.partition.cells]
     if widths and (profile.smallest_cores or 0) > max(widths):
         raise exception.InvalidInput(
             names, f'smallest_cores is {profile.smallest_cores}, but no cell '

@@ -4,6 +4,7 @@
 
 import dataclasses
 import enum
+import itertools
 import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -107,8 +108,9 @@ class PlanWarning:
         """
         if self.is_of_flavors:
             return self
-        return dataclasses.replace(self, subjects=tuple(
-            name for host in self.subjects for name in names[host]))
+        return dataclasses.replace(
+            self, subjects=tuple(itertools.chain.from_iterable(
+                names[host] for host in self.subjects)))
 
 
 def gather(items: Iterable[T], subjects: str = 'subjects') -> tuple[T, ...]:

@@ -78,11 +78,12 @@ def next_steps(space: model.Space,
         design = designs.make(space)
         block, done = divmod(made, len(design.levels))
         lot = f'{space.experiment.name} block {block}'
-        sides = [(model.Stage.SCREEN, tuple(
-            found.fixed.get(choice, level)
-            for choice, level in enumerate(levels)))
-            for number, plot in enumerate(_shuffle(lot, design.plots))
-            for levels in _shuffle(f'{lot} plot {number}', plot)]
+        sides: list[tuple[model.Stage, model.Levels]] = []
+        for number, plot in enumerate(_shuffle(lot, design.plots)):
+            for levels in _shuffle(f'{lot} plot {number}', plot):
+                own = tuple(found.fixed.get(choice, level)
+                            for choice, level in enumerate(levels))
+                sides.append((model.Stage.SCREEN, own))
     else:
         sides = [*dict.fromkeys((model.Stage.CONFIRM, levels)
                                 for levels in (space.today, found.winner))]
@@ -210,14 +211,17 @@ def _decide(effect: model.Effect, matters: float) -> model.Decision:
 
 def _list_interactions(fit: effects.Fit) -> tuple[model.Interaction, ...]:
     choices, design = fit.space.choices, designs.make(fit.space)
-    return tuple(model.Interaction(
-        tuple(f'{choices[choice].name}={choices[choice].values[level]}'
-              for choice, level in zip(pair, cell, strict=True)),
-        effects.describe(estimate),
-        tuple(' x '.join(choices[choice].name for choice in alias)
-              for alias in design.aliases(pair)))
-        for pair, cells in fit.find_counting().items()
-        for cell, estimate in cells.items())
+    interactions: list[model.Interaction] = []
+    for pair, cells in fit.find_counting().items():
+        aliases = tuple(' x '.join(choices[choice].name for choice in alias)
+                        for alias in design.aliases(pair))
+        for cell, estimate in cells.items():
+            values = tuple(
+                f'{choices[choice].name}={choices[choice].values[level]}'
+                for choice, level in zip(pair, cell, strict=True))
+            interactions.append(model.Interaction(
+                values, effects.describe(estimate), aliases))
+    return tuple(interactions)
 
 
 def screen(space: model.Space, trials: Sequence[model.Trial]) -> Screening:
@@ -227,8 +231,8 @@ def screen(space: model.Space, trials: Sequence[model.Trial]) -> Screening:
     """
     found = effects.find_complete(space, trials)
     fit = effects.fit(space, found)
-    guard = guards.Guard(space, [
-        each for replicate in found for each in replicate.trials])
+    guard = guards.Guard(space, list(itertools.chain.from_iterable(
+        replicate.trials for replicate in found)))
     fixed: dict[int, int] = {}
     is_end = len(found) >= space.replicates
     winner = space.today if is_end else None

@@ -54,11 +54,7 @@ def plan(experiment: experiments.Experiment,
             raise exception.InvalidInput(
                 f'{where}: {experiment.format_levels(levels)}', str(exc),
             ) from exc
-    rebooting = {
-        name for levels, own in planned.items()
-        for place, name in enumerate(choices)
-        for other in [planned[*levels[:place], 0, *levels[place + 1:]]]
-        if own.host_state != other.host_state}
+    rebooting = _find_rebooting(choices, planned)
     if rebooting and not experiment.apply:
         raise exception.InvalidInput(
             f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '
@@ -117,8 +113,24 @@ def _plan(experiment: experiments.Experiment, levels: model.Levels,
         guests)
 
 
+def _find_rebooting(
+        choices: Iterable[str],
+        planned: Mapping[model.Levels, model.Configuration]) -> set[str]:
+    """Find the choices that change the settings of hosts."""
+    rebooting: set[str] = set()
+    for place, name in enumerate(choices):
+        for levels, own in planned.items():
+            today = planned[*levels[:place], 0, *levels[place + 1:]]
+            if own.host_state != today.host_state:
+                rebooting.add(name)
+    return rebooting
+
+
 def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {key: item for part in parts for key, item in part.items()}
+    merged: dict[str, Any] = {}
+    for part in parts:
+        merged |= part
+    return merged
 
 
 def _find_cost(planned: model.Configuration) -> model.HostCost:

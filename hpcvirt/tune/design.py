@@ -115,21 +115,24 @@ def _find_columns(sizes: tuple[int, ...], whole: tuple[bool, ...], bits: int,
     for choice in sorted(range(len(sizes)), key=lambda each: (
             not whole[each], -sizes[each])):
         mains = {*itertools.chain(*chosen.values())}
-        sums = collections.Counter(
-            vector for pair in itertools.combinations(chosen, 2)
-            for vector in _add(chosen, *pair))
+        sums = collections.Counter(itertools.chain.from_iterable(
+            _add(chosen, *pair) for pair in itertools.combinations(chosen, 2)))
         own = (range(1, 1 << plot_bits) if whole[choice]
                else range(1 << plot_bits, 1 << bits))
         candidates: list[_Columns] = (
             [(one,) for one in own] if sizes[choice] == 2 else
             [(one, other, one ^ other) for one, other
              in itertools.combinations(own, 2) if other < one ^ other])
-        clear = [
-            (has_few and sum(sums[vector] for vector in new), columns)
-            for columns in candidates
-            for new in [[one ^ other for one in columns for other in mains]]
-            if mains.isdisjoint([*columns, *new])
-            and sums.keys().isdisjoint(columns)]
+        clear: list[tuple[int, _Columns]] = []
+        for columns in candidates:
+            new = [one ^ other
+                   for one, other in itertools.product(columns, mains)]
+            if (mains.isdisjoint([*columns, *new])
+                    and sums.keys().isdisjoint(columns)):
+                aliases = 0
+                if has_few:
+                    aliases = sum(sums[vector] for vector in new)
+                clear.append((aliases, columns))
         if not clear:
             return None
         chosen[choice] = min(clear)[1]
@@ -140,6 +143,6 @@ def _add(columns: Mapping[int, _Columns], *choices: int) -> set[int]:
     """Return the vectors of one choice, or of an interaction of two."""
     vectors = {0}
     for choice in choices:
-        vectors = {vector ^ own for vector in vectors
-                   for own in columns[choice]}
+        vectors = {vector ^ own for vector, own
+                   in itertools.product(vectors, columns[choice])}
     return vectors

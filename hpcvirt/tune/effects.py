@@ -107,7 +107,8 @@ def _find_values(space: model.Space, replicates: Sequence[Replicate],
     A trial without a value, and one of few that are far from their typical
     values, counts as a typical one; the guard counts its runs.
     """
-    trials = [each for replicate in replicates for each in replicate.trials]
+    trials = list(itertools.chain.from_iterable(
+        replicate.trials for replicate in replicates))
     keys = [(each.step.block, *each.step.levels) for each in trials]
     values = [measure(space, each) for each in trials]
     typical, most = fit_typical(keys, values)

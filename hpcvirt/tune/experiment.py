@@ -8,6 +8,7 @@ has examples.
 
 import dataclasses
 import enum
+import itertools
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -182,6 +183,15 @@ def read(plain: object, where: str) -> Experiment:
     return experiment
 
 
+def _list_keys(change: ValueChange) -> Iterator[str]:
+    """List what a value changes."""
+    yield from (f'profile.{key}' for key in change.profile)
+    yield from (f'extra_specs.{key}' for key in change.extra_specs)
+    yield from (f'host.{key}' for key in change.host)
+    if change.guests_per_host:
+        yield 'guests_per_host'
+
+
 def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
     """Find contradictions: the place, and the fault."""
     if not experiment.programs:
@@ -196,11 +206,8 @@ def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
             yield f'choices[{name!r}]', (
                 f'must have 1 to {MAX_VALUES} values besides {TODAY}, which '
                 'every choice has')
-        for key in (key for change in own.values() for key in (
-                *(f'profile.{key}' for key in change.profile),
-                *(f'extra_specs.{key}' for key in change.extra_specs),
-                *(f'host.{key}' for key in change.host),
-                *['guests_per_host'] * bool(change.guests_per_host))):
+        keys = itertools.chain.from_iterable(map(_list_keys, own.values()))
+        for key in keys:
             if owners.setdefault(key, name) != name:
                 yield 'choices', (
                     f'{owners[key]!r} and {name!r} both set {key}; what is '

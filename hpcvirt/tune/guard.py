@@ -39,8 +39,10 @@ class Guard:
         self._counted = [(each, [0, 0]) for each in trials
                          if each.step.stage is not model.Stage.NATIVE]
         for program in space.experiment.programs:
-            runs = [(row, effects.find_time(run)) for row in self._counted
-                    for run in row[0].runs.get(program, ())]
+            runs: list[tuple[tuple[model.Trial, list[int]], float | None]] = []
+            for row in self._counted:
+                runs += [(row, effects.find_time(run))
+                         for run in row[0].runs.get(program, ())]
             typical, most = effects.fit_typical(
                 [each.step.levels for (each, _), _ in runs],
                 [speed for _, speed in runs])

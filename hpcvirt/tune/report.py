@@ -168,10 +168,11 @@ def _name(row: model.ValueFinding) -> str:
 def page(shown: TuneReport, minute: str) -> str:
     """Return the report as an HTML page that is written at this minute."""
     # The drawings cover at least a gain and a loss of 2 %.
-    span = math.exp(1.1 * max([0.02, *(
-        abs(end) for row in shown.findings.values
-        for effect in (row.effect, row.time, *row.programs.values())
-        for end in (effect.low, effect.high))]))
+    reaches = [0.02]
+    for row in shown.findings.values:
+        for effect in (row.effect, row.time, *row.programs.values()):
+            reaches += [abs(effect.low), abs(effect.high)]
+    span = math.exp(1.1 * max(reaches))
 
     def draw(effect: model.Effect) -> str:
         return charts.interval(judgement.Interval(*map(math.exp, effect)),
@@ -209,10 +210,12 @@ def profile(shown: TuneReport) -> str:
               if (number := change.guests_per_host) else []),
             *(f'  Set on the host: {key}={item}'
               for key, item in change.host.items())]
-    lines = [line for text in comments for line in textwrap.wrap(
-        printable.escape(text), 79, initial_indent='# ',
-        subsequent_indent='#     ', break_long_words=False,
-        break_on_hyphens=False)]
+    lines: list[str] = []
+    for text in comments:
+        lines += textwrap.wrap(
+            printable.escape(text), 79, initial_indent='# ',
+            subsequent_indent='#     ', break_long_words=False,
+            break_on_hyphens=False)
     content = dict(shown.space.configurations[levels].content)
     return '\n'.join([*lines, yaml.safe_dump(content, sort_keys=False)
                       if content else ''])

@@ -49,13 +49,13 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
     def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:
         copies = [_confine(pair, cpus, len(shares)) for pair, cpus
                   in zip(pairs, shares, strict=True)] if shares else pairs
-        # A program that spans machines runs once on the whole host.
-        return plans.RunPlan(tuple(
-            run for request in wanted for run in plans.make(
-                [request],
-                pairs[:1] if shares and request.variant.spans else copies,
-                record.Purpose.UNPAIRED, experiment.samples,
-                shape=shape).runs))
+        runs: list[plans.PlannedRun] = []
+        for request in wanted:
+            # A program that spans machines runs once on the whole host.
+            own = pairs[:1] if shares and request.variant.spans else copies
+            runs += plans.make([request], own, record.Purpose.UNPAIRED,
+                               experiment.samples, shape=shape).runs
+        return plans.RunPlan(tuple(runs))
     spans = not shares and any(request.variant.spans for request in wanted)
     entry = measurement.measure(make_plan, store, spans, guests, (), shown,
                                 key_file)
@@ -107,8 +107,10 @@ def find_runs(run: record.Run, metric: str | None,
 def split_cpus(host: host_model.Host,
                copies: int) -> tuple[frozenset[int], ...]:
     """Split all CPUs of a host into equal parts of neighbours."""
-    cpus = [cpu for cell in host.cells for core in sorted(
-        cell.siblings, key=min) for cpu in core]
+    cpus: list[int] = []
+    for cell in host.cells:
+        for core in sorted(cell.siblings, key=min):
+            cpus += core
     return tuple(frozenset(cpus[
         len(cpus) * number // copies:len(cpus) * (number + 1) // copies])
         for number in range(copies))

@@ -5,6 +5,7 @@
 import argparse
 import dataclasses
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -170,9 +171,7 @@ class CompareOutputs(command.Report):
                 'no figure has a bound; give --bound METRIC=RATIO or '
                 '--overhead PERCENT')
         found = verdict.judge(runs)
-        others = tuple(
-            figure for run in judged for figure in verdict.describe(run)
-            if figure.metric not in run.bounds) if args.all else ()
+        others = tuple(_describe_others(judged)) if args.all else ()
         document = {'schema_version': record.SCHEMA_VERSION,
                     'verdict': found.result, **serialization.dump(found),
                     'bounds': {run.label: serialization.dump(run.bounds)
@@ -227,6 +226,31 @@ def _match_sides(native: Iterable[output_files.SideOutputs],
             name, 'there are only outputs of the guest')
 
 
+def _describe_others(runs: Iterable[record.Run],
+                     ) -> Iterator[judgement.Judgement]:
+    """Describe the figures without a bound."""
+    for run in runs:
+        for figure in verdict.describe(run):
+            if figure.metric not in run.bounds:
+                yield figure
+
+
+def _list_bounds(runs: Iterable[record.Run],
+                 ) -> Iterator[tuple[str, judgement.Bound]]:
+    """List the bounds of a known kind, each with the name of its figure."""
+    for run in runs:
+        for metric, bound in run.bounds.items():
+            if bound.kind:
+                yield f'{run.label} {metric}', bound
+
+
+def _list_remarks(runs: Iterable[record.Run]) -> Iterator[str]:
+    for run in runs:
+        for sample in run.samples:
+            for remark in sample.outcome.remarks:
+                yield f'{run.label}: {remark}.'
+
+
 def _draw(found: judgement.Verdict,
           others: tuple[judgement.Judgement, ...],
           runs: Iterable[record.Run]) -> str:
@@ -235,12 +259,9 @@ def _draw(found: judgement.Verdict,
     pairs = max((figure.pairs for figure in found.judgements), default=0)
     notes = [f'{figures}: {note}.'
              for figures, note in reports.notes(found.judgements)]
-    notes += [f'{names}: bound {source}.' for names, source in reports.sources(
-        (f'{run.label} {metric}', bound) for run in runs
-        for metric, bound in run.bounds.items() if bound.kind)]
-    notes += dict.fromkeys(
-        f'{run.label}: {remark}.' for run in runs for sample in run.samples
-        for remark in sample.outcome.remarks)
+    notes += [f'{names}: bound {source}.'
+              for names, source in reports.sources(_list_bounds(runs))]
+    notes += dict.fromkeys(_list_remarks(runs))
     notes += [f'Differs between the sides: {clause}.'
               for clause in found.differences]
     counted = f'{pairs} pairs; ' if pairs else ''

@@ -103,15 +103,14 @@ def _serve(args: argparse.Namespace) -> None:
 
     where = exporter.address(args.serve)
     # -P: no module is imported from the current directory.
-    reader = exporter.FleetReader([
-        sys.executable, '-Pm', 'hpcvirt.cmd.main', 'capacity',
-        '--format=prometheus', *(
-            f'--{name.replace("_", "-")}={value}'
-            for name in ('flavor', 'config_file')
-            for value in getattr(args, name)),
-        *(f'--{name}={getattr(args, name)}' for name in ('fleet', 'history')
-          if getattr(args, name) is not None)],
-        args.interval)
+    words = [sys.executable, '-Pm', 'hpcvirt.cmd.main', 'capacity',
+             '--format=prometheus']
+    words += [f'--flavor={value}' for value in args.flavor]
+    words += [f'--config-file={value}' for value in args.config_file]
+    words += [f'--{name}={getattr(args, name)}'
+              for name in ('fleet', 'history')
+              if getattr(args, name) is not None]
+    reader = exporter.FleetReader(words, args.interval)
     with (contextlib.suppress(KeyboardInterrupt),
           command.interrupting_signals()):
         reader.read()

@@ -106,9 +106,12 @@ def _find_broken(document: documents.FleetDocument) -> Mapping[str, str]:
     :returns: host -> why
     """
     if not document.instances and not document.named:
-        return {host: entry.fault for own in document.classes.values()
-                for entry in own.hosts if entry.fault is not None
-                for host in entry.names}
+        faults: dict[str, str] = {}
+        for own in document.classes.values():
+            for entry in own.hosts:
+                if entry.fault is not None:
+                    faults |= dict.fromkeys(entry.names, entry.fault)
+        return faults
     fleet, _ = assemble.make_fleet(document)
     # An instance may contradict only the pages that are planned anew.
     codes = warning.OF_ANSWERS if fleet.broken else warning.OF_RECORDS
@@ -142,12 +145,14 @@ def _count_class(name: str, own: classes.FleetClass,
                  broken: Mapping[str, str]) -> dict[str, Any]:
     known = [(entry.topology, entry.count) for entry in own.hosts
              if isinstance(entry.topology, host_model.Host)]
+    memory_mib = 0
+    for topology, count in known:
+        memory_mib += count * sum(cell.memory_mib for cell in topology.cells)
     return {
         'hosts': len(own.names),
         'broken': sum(host in broken for host in own.names),
         'cpus': sum(len(host.cpus) * count for host, count in known),
-        'memory_gib': sum(cell.memory_mib * count for host, count in known
-                          for cell in host.cells) // 1024,
+        'memory_gib': memory_mib // 1024,
         'profile': own.profile_name,
         'aggregate': ', '.join(own.name_aggregates(name)) or None,
         'traits': list(own.traits),

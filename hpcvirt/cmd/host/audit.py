@@ -3,6 +3,7 @@
 """``hpcvirt host audit`` and ``capture``: what costs guests performance."""
 
 import argparse
+import itertools
 import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -74,24 +75,31 @@ class AuditHost(command.Report):
                 results.append(audit.audit(facts, profile))
                 if len(args.root) > 1:
                     described.append(summary.describe(facts))
-        hosts.warn(tuple(dict.fromkeys(
-            item for result in results for item in result.warnings)))
+        hosts.warn(tuple(dict.fromkeys(itertools.chain.from_iterable(
+            result.warnings for result in results))))
         document = (summary.make_document(results, described) if described
                     else report.make_document(results[0]))
+
+        def write_nhc() -> str:
+            lines: list[str] = []
+            for result in results:
+                lines += report.nhc_lines(result)
+            return ''.join(f'{line}\n' for line in lines)
+
         return command.CommandResult(
             document,
             (lambda: summary.text(document)) if described else
             lambda: report.text(results[0], output.width()),
             status=int(not document['clean']),
-            others={'nhc': lambda: ''.join(
-                f'{line}\n' for result in results
-                for line in report.nhc_lines(result))})
+            others={'nhc': write_nhc})
 
     def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
         """List the findings of all hosts."""
-        return [{'host': each['host'], **item}
-                for each in document.get('hosts', [document])
-                for item in each['findings']]
+        rows: list[Mapping[str, Any]] = []
+        for each in document.get('hosts', [document]):
+            rows += [{'host': each['host'], **item}
+                     for item in each['findings']]
+        return rows
 
 
 class CaptureHost(command.Command):

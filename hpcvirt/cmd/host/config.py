@@ -322,9 +322,10 @@ def _to_do(steps: Iterable[step_model.FileChange], update_grub: str) -> None:
 
     :param update_grub: the command that sets the kernel command line
     """
-    to_do = dict.fromkeys(
-        words for step in steps for words in step.file.activate
-        if step.change is not step_model.FileStatus.SAME)
+    to_do: dict[str, None] = {}
+    for step in steps:
+        if step.change is not step_model.FileStatus.SAME:
+            to_do |= dict.fromkeys(step.file.activate)
     if to_do:
         print('To make them effective:')
     for words in sorted(to_do, key=lambda word: word == 'reboot'):

@@ -6,6 +6,7 @@ import argparse
 import collections
 import contextlib
 import functools
+import itertools
 import re
 import time
 from collections.abc import Iterator
@@ -93,7 +94,7 @@ class SuperviseHosts(command.Command):
         if args.gate is not None and not args.apply:
             raise exception.InvalidInput('--gate', 'needs --apply')
         classes = read_classes(args.classes)
-        hosts = [host for each in classes.values() for host in each]
+        hosts = list(itertools.chain.from_iterable(classes.values()))
 
         def change(host: str, hold: quarantine.Hold | None) -> None:
             cloud = cloud_arguments.connect_quarantine(args)
@@ -162,7 +163,7 @@ def read_classes(path: str) -> Mapping[str, Sequence[str]]:
         Mapping[str, tuple[str, ...]],  # type: ignore[type-abstract]
         yaml_file.read(path, _MOST), path)
     hosts = collections.Counter(
-        host for each in classes.values() for host in each)
+        itertools.chain.from_iterable(classes.values()))
     for host, number in hosts.items():
         if not _HOST.fullmatch(host) or number > 1:
             raise exception.InvalidInput(

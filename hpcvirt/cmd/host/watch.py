@@ -89,12 +89,13 @@ def list_families(watch: host_watch.HostWatch) -> Iterator[metrics.Family]:
         '0', ('sign', 'unit'), {
             (sign, unit): score
             for sign, (score, unit) in watch.scores.items()})
+    rates: dict[tuple[str, ...], float] = {}
+    for sign, values in watch.worst.items():
+        for name, value in values.items():
+            rates[sign, name.value] = value
     yield metrics.Family(
         'hpcvirt_host_rate', 'What this unit does, in the units of the '
-        'documentation', ('sign', 'quantity'), {
-            (sign, name.value): value
-            for sign, values in watch.worst.items()
-            for name, value in values.items()})
+        'documentation', ('sign', 'quantity'), rates)
     sample = watch.latest
     if sample is None:
         return

@@ -7,6 +7,7 @@ Each ``--fleet`` is a choice. The hosts of the command line are the only one.
 
 import argparse
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -70,8 +71,8 @@ def read_choices(args: argparse.Namespace) -> dict[str, scenarios.Scenario]:
                  for seed in range(args.seeds)]
     others = None
     if len(fleets) > 1:
-        others = [flavor for each in fleets.values()
-                  for flavor in each.empty.flavors]
+        others = list(itertools.chain.from_iterable(
+            each.empty.flavors for each in fleets.values()))
     kinds: dict[str, device_choice.CountedAs] = {}
     for each in fleets.values():
         kinds |= each.empty.device_kinds

@@ -6,6 +6,7 @@ It draws losses, differences, and a fleet over time. The style sheet tells
 parts apart by patterns as well as by colours.
 """
 
+import itertools
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -68,9 +69,11 @@ def _draw_refused(found: Mapping[str, Any],
 
 
 def _paired(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    reach = max((abs(number) for each in found['paired'] for number in (
-        each['difference_percent'], *(each['interval_percent'] or ()))),
-        default=0.0)
+    numbers: list[float] = []
+    for each in found['paired']:
+        numbers.append(each['difference_percent'])
+        numbers += each['interval_percent'] or ()
+    reach = max(map(abs, numbers), default=0.0)
     for each in found['paired']:
         words = report.format_interval(each)
         yield {**each, 'interval': words, 'drawing': _draw_interval(
@@ -80,8 +83,8 @@ def _paired(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    points = [point for each in found['strategies']
-              for point in each['over_time']]
+    points = list(itertools.chain.from_iterable(
+        each['over_time'] for each in found['strategies']))
     pages_gib = max((point['stranded_pages_mib'] for point in points),
                     default=0) / 1024
     across = max((100 * _across(point) for point in points), default=0)

@@ -3,6 +3,7 @@
 """The arguments that several commands of ``hpcvirt bench study`` share."""
 
 import argparse
+import itertools
 import typing
 from collections.abc import Iterable
 
@@ -95,5 +96,5 @@ def warn(planned: 'Iterable[case_plan.CasePlan | scaling.CaseRefusal]',
          ) -> None:
     """Print the warnings of the plans of cases."""
     from hpcvirt.cmd import hosts
-    hosts.warn(item for each in planned
-               for item in getattr(each, 'warnings', ()))
+    hosts.warn(itertools.chain.from_iterable(
+        getattr(each, 'warnings', ()) for each in planned))

@@ -164,7 +164,10 @@ def _foresee(args: argparse.Namespace, planned: case_plan.CasePlan,
 
 def _list_hosts(scaled: scaling.ScaledCase) -> list[str]:
     """List the host of each instance."""
-    return [host for host in scaled.hosts for _ in range(scaled.per_host)]
+    names: list[str] = []
+    for host in scaled.hosts:
+        names += [host] * scaled.per_host
+    return names
 
 
 def _check(args: argparse.Namespace, networks: int) -> None:

@@ -94,7 +94,9 @@ def _runs(args: argparse.Namespace) -> list[record.Run]:
                 'creates it')
         return []
     try:
-        return [run for _, result in store.results(store.entries())
-                for run in result.runs]
+        runs: list[record.Run] = []
+        for _, result in store.results(store.entries()):
+            runs += result.runs
+        return runs
     finally:
         store.close()

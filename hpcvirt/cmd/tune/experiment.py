@@ -70,24 +70,28 @@ def _make_document(space: model.Space) -> dict[str, Any]:
     alike = sorted({
         tuple(sorted([pair, *others])) for pair in itertools.combinations(
             range(len(names)), 2) if (others := design.aliases(pair))})
-    return {
-        'schema_version': 1, 'name': experiment.name,
-        'hosts': [host.name for host in space.hosts],
-        'configurations': [{
+    planned = []
+    for levels in design.levels:
+        own = space.configurations[levels]
+        planned.append({
             'values': experiment.format_levels(levels), 'guests': own.guests,
-            'flavor': serialization.dump(own.flavor)}
-            for levels in design.levels
-            for own in [space.configurations[levels]]],
-        'replicates': space.replicates, 'pairs': experiment.confirm_boots,
-        **configurations.count(space),
-        'noise_percent': experiment.noise_percent,
-        'values': [{
+            'flavor': serialization.dump(own.flavor)})
+    values: list[dict[str, Any]] = []
+    for choice, least in zip(
+            space.choices, effects.smallest_effects(space), strict=True):
+        values += [{
             'choice': choice.name, 'value': value,
             **serialization.dump(cost), 'reboot': choice.has_reboot,
             'smallest_percent': round(100 * math.expm1(least), 2)}
-            for choice, least in zip(
-                space.choices, effects.smallest_effects(space), strict=True)
-            for value, cost in zip(choice.values, choice.costs, strict=True)],
+            for value, cost in zip(choice.values, choice.costs, strict=True)]
+    return {
+        'schema_version': 1, 'name': experiment.name,
+        'hosts': [host.name for host in space.hosts],
+        'configurations': planned,
+        'replicates': space.replicates, 'pairs': experiment.confirm_boots,
+        **configurations.count(space),
+        'noise_percent': experiment.noise_percent,
+        'values': values,
         'confounded': [[[names[place] for place in each] for each in pairs]
                        for pairs in alike]}
 

@@ -114,8 +114,9 @@ def _carry_out(args: argparse.Namespace, space: model.Space, name: str,
     hosts = [benchmark_instances.BenchmarkInstances(
         cloud.nova, MARK, host).use(args.image, [args.network])
         for host in names]
-    lines = [f'A run that was killed left {what}'
-             for host in hosts for what in host.left()]
+    lines: list[str] = []
+    for host in hosts:
+        lines += [f'A run that was killed left {what}' for what in host.left()]
     if not args.restore:
         for host in hosts:
             host.check_host(host.owner)
