@@ -3,6 +3,7 @@
 """Tables of plain text, for people at a terminal and in a log."""
 
 import io
+import itertools
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -64,18 +65,26 @@ def draw(headings: Sequence[str], rows: Iterable[Sequence[str]],
                    for line in out.getvalue().splitlines())
 
 
+def _widest(cell_parts: Iterable[Sequence[str]]) -> int:
+    """Return the width of the widest line or word of the cells of a column.
+
+    :param cell_parts: the lines or words of each cell
+    """
+    from rich import cells
+    parts = itertools.chain.from_iterable(cell_parts)
+    return max((cells.cell_len(part) for part in parts), default=0)
+
+
 def _widths(columns: Sequence[Sequence[str]], whole: Sequence[bool],
             limit: int) -> list[int]:
     """Choose the widths of columns: narrow the widest text first.
 
     :param whole: whether the cells of a column must not be wrapped
     """
-    from rich import cells
-    widths = [max(cells.cell_len(line) for cell in column
-                  for line in cell.splitlines() or ['']) for column in columns]
+    widths = [_widest(cell.splitlines() for cell in column)
+              for column in columns]
     least = [
-        width if keep else max(cells.cell_len(word) for cell in column
-                               for word in cell.split() or [''])
+        width if keep else _widest(cell.split() for cell in column)
         for column, keep, width in zip(columns, whole, widths, strict=True)]
     excess = sum(widths) + _GAP * (len(widths) - 1) - limit
     while excess > 0:

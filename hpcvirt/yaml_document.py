@@ -55,10 +55,13 @@ class _Loader(yaml.SafeLoader):
         elif isinstance(node, yaml.ScalarNode):
             self._sizes[node] = 1
         else:
-            # An element of a list is a node, one of a mapping two.
-            self._sizes[node] = 1 + sum(
-                self._sizes[part] for item in node.value
-                for part in (item if isinstance(item, tuple) else (item,)))
+            size = 1
+            for item in node.value:
+                # An element of a list is a node, one of a mapping two.
+                parts = item if isinstance(item, tuple) else (item,)
+                for part in parts:
+                    size += self._sizes[part]
+            self._sizes[node] = size
         return node
 
     def construct_mapping(self, node: yaml.MappingNode,

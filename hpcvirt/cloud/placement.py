@@ -92,10 +92,13 @@ class PlacementClient:
                     'GET', f'/resource_providers?in_tree={provider}')
                 names.update((each['uuid'], each['name'])
                              for each in tree['resource_providers'])
-        return sorted(
-            match[1].lower() for provider, each in held.items()
-            if (match := _PCI_PROVIDER.fullmatch(names.get(provider, '')))
-            for amount in each['resources'].values() for _ in range(amount))
+        addresses: list[str] = []
+        for provider, each in held.items():
+            match = _PCI_PROVIDER.fullmatch(names.get(provider, ''))
+            if match:
+                amount = sum(each['resources'].values())
+                addresses += [match[1].lower()] * amount
+        return sorted(addresses)
 
     def change_traits(self, provider: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> bool:

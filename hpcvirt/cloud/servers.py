@@ -7,6 +7,7 @@ users they are None, and the user must name the CPUs of the native run.
 """
 
 import dataclasses
+import itertools
 from typing import Any
 
 from keystoneauth1 import exceptions as auth_exceptions
@@ -160,8 +161,7 @@ def look_up(nova: Any, name: str) -> Any:
 
 
 def _addresses(server: Any, name: str) -> tuple[str, str]:
-    entries = [entry for network in server.addresses.values()
-               for entry in network]
+    entries = list(itertools.chain.from_iterable(server.addresses.values()))
     if not entries:
         raise exception.InvalidInput(f'server {name}', 'has no address')
     # Floating addresses go last; otherwise the order is kept.
@@ -180,7 +180,8 @@ def _topology(nova: Any,
     cpus = None
     # Users who are not administrators see only the guest cells.
     if any('host_node' in node for node in nodes):
-        cpus = frozenset(cpu for pin in pins if pin for cpu in pin.values())
+        cpus = frozenset(itertools.chain.from_iterable(
+            pin.values() for pin in pins if pin))
     sizes = {node.get('pagesize_kb') for node in nodes} - {None}
     if sizes:
         return cpus, min(sizes)

@@ -261,8 +261,8 @@ class AffinityCheck:
         shortage = self._shortage()
         if shortage is not None:
             return shortage
-        usable = frozenset(matrix.cells[rank].id
-                           for ranks in matrix.fitting for rank in ranks)
+        fitting = itertools.chain.from_iterable(matrix.fitting)
+        usable = frozenset(matrix.cells[rank].id for rank in fitting)
         busy = [rank for rank, cell in enumerate(matrix.cells)
                 if cell.id in self.deciding and cell.id not in usable]
         causes = matrix.obstacles(ranks=busy)

@@ -129,7 +129,8 @@ class HostSets:
         smaller ones inside it.
         """
         taken = collections.Counter(itertools.chain(*providers))
-        hit = {each for provider, count in taken.items()
-               if count >= self._free.get(provider, 0)
-               for each in self._sets.get(provider, ())}
+        hit: set[DeviceSet] = set()
+        for provider, count in taken.items():
+            if count >= self._free.get(provider, 0):
+                hit.update(self._sets.get(provider, ()))
         return sum(each.pools ** 2 for each in hit & self._whole)

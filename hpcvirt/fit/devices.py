@@ -323,8 +323,8 @@ class Allocator:
     @property
     def deciding(self) -> frozenset[int]:
         """The host cells whose use can change the result."""
-        cells = {self._pools[index].cell
-                 for matching in self._matching for index in matching}
+        matching = itertools.chain.from_iterable(self._matching)
+        cells = {self._pools[index].cell for index in matching}
         near = {cell for cell in cells if cell is not None}
         if any(request.affinity is shape_model.PCIAffinity.SOCKET
                for request in self._requests):

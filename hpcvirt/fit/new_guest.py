@@ -96,12 +96,14 @@ def list_offers(demand: demands.Demand,
         return [()]
     usable = [pool for pool in pools if pool.provider and pool.free]
     free = {pool.provider: pool.free for pool in usable}
-    found = dict.fromkeys(
-        offer for own in ([usable] if kind is None else [
-            own for each, own in device_sets.members(usable).items()
-            if each.kind == kind])
-        for offer in itertools.islice(
-            _serve(demand.requests, own, free), MAX_OFFERS))
+    groups = [usable]
+    if kind is not None:
+        groups = [own for each, own in device_sets.members(usable).items()
+                  if each.kind == kind]
+    found: dict[Offer, None] = {}
+    for own in groups:
+        offers = _serve(demand.requests, own, free)
+        found.update(dict.fromkeys(itertools.islice(offers, MAX_OFFERS)))
     if kind is None and not found:
         return [()]
     return sorted(found, key=device_sets.HostSets(usable).cost)

@@ -75,7 +75,8 @@ def make_fleet(document: documents.FleetDocument,
         tuple(_name_place(by_name[name], own, class_names[name])
               for name, own in class_of.items() if name in by_name),
         {**broken, **contradicting}, warning.gather((
-            *(item for plan in planned.values() for item in plan.warnings),
+            *itertools.chain.from_iterable(
+                plan.warnings for plan in planned.values()),
             *class_plans.warn_planned(document, planned),
             *excess.warn(charged.exceeding, differing, charged.uncounted))),
         planned=tuple(itertools.chain(*(

@@ -289,8 +289,10 @@ def _other_pages(guest: guests.Guest, hosts: Sequence[state.FleetHost],
     cells = guest.shape.cells
     if not cells or len({cell.page_kib for cell in cells}) != 1:
         return
-    sizes = {pool.size_kib for host in hosts
-             for cell in host.state.supply.cells for pool in cell.pages}
+    sizes: set[int] = set()
+    for host in hosts:
+        for cell in host.state.supply.cells:
+            sizes.update(pool.size_kib for pool in cell.pages)
     for size in sorted(sizes - {cells[0].page_kib}):
         yield _try(f'pages of {size} KiB', _with(guest, cells=tuple(
             dataclasses.replace(cell, page_kib=size) for cell in cells)),
@@ -353,13 +355,17 @@ def _with_pages(guest: guests.Guest, host: state.FleetHost,
     count = missing * size // small.size_kib
     if small.size_kib == size or small.free < count:
         return None
-    pages = tuple(
-        pool._replace(total=pool.total + missing, free=pool.free + missing)
-        if pool.size_kib == size else
-        pool._replace(total=pool.total - count, free=pool.free - count)
-        if pool is small else pool for pool in cell.pages)
+    pages = []
+    for pool in cell.pages:
+        added = 0
+        if pool.size_kib == size:
+            added = missing
+        elif pool is small:
+            added = -count
+        pages.append(pool._replace(total=pool.total + added,
+                                   free=pool.free + added))
     supply = dataclasses.replace(host.state.supply, cells=tuple(
-        other._replace(pages=pages) if other.id == cell.id else other
+        other._replace(pages=tuple(pages)) if other.id == cell.id else other
         for other in host.state.supply.cells))
     change = _try(
         f'{missing} more pages of {size} KiB on cell {cell.id} of '

@@ -3,6 +3,7 @@
 """The classes of a fleet document, and the hosts of each."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import Annotated
 from typing import Any
@@ -38,9 +39,9 @@ def _read_reported(plain: object) -> placement.HostState:
         found = serialization.load(placement.HostState, plain, '')
     except exception.InvalidInput as exc:
         raise ValueError(str(exc).removeprefix(': ')) from None
-    if any(pool.size_kib < 1 for cell in found.supply.cells
-           for pool in cell.pages):
-        raise ValueError('has pages of less than 1 KiB')
+    for cell in found.supply.cells:
+        if any(pool.size_kib < 1 for pool in cell.pages):
+            raise ValueError('has pages of less than 1 KiB')
     # Raise for a malformed tag.
     device_sets.members(found.supply.pools or ())
     return found
@@ -185,7 +186,8 @@ class FleetClass:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its hosts."""
-        return tuple(name for entry in self.hosts for name in entry.names)
+        return tuple(itertools.chain.from_iterable(
+            entry.names for entry in self.hosts))
 
     @property
     def aggregates(self) -> tuple[str, ...]:

@@ -358,8 +358,8 @@ class FleetDocument:
 
         :raises InvalidInput: if one cannot be used
         """
-        return tuple(host for each in self.classes.values()
-                     for host in each.list_topologies())
+        return tuple(itertools.chain.from_iterable(
+            each.list_topologies() for each in self.classes.values()))
 
     def check_names(self) -> None:
         """Check that hosts have different names, and instances a host.
@@ -492,8 +492,10 @@ def find_flavors(document: FleetDocument,
 def dump(document: FleetDocument) -> dict[str, Any]:
     """Write a document as dicts, lists, numbers and strings."""
     known = {flavor.name: flavor for flavor in document.flavors}
-    peers = {host: frozenset(own.names) for own in document.classes.values()
-               for host in own.names}
+    peers: dict[str, frozenset[str]] = {}
+    for own in document.classes.values():
+        names = own.names
+        peers.update(dict.fromkeys(names, frozenset(names)))
     groups = {id(item.group): item.group for item in document.instances
               if item.group is not None}
     return fleet_classes.drop_defaults({

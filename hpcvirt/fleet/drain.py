@@ -8,6 +8,7 @@ change was tried.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -52,7 +53,8 @@ class DrainPlan:
     @property
     def moves(self) -> tuple[moving.Move, ...]:
         """The moves of all waves."""
-        return tuple(move for wave in self.waves for move in wave.moves)
+        return tuple(itertools.chain.from_iterable(
+            wave.moves for wave in self.waves))
 
 
 def plan(hosts: Sequence[state.FleetHost], names: Sequence[str],
@@ -104,7 +106,8 @@ def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
         pending = [name for name in pending if name not in done]
         waves += [Wave(done, moves)] if done else []
     left: list[Obstacle] = []
-    emptied = {name for wave in waves for name in wave.hosts}
+    emptied = set(itertools.chain.from_iterable(
+        wave.hosts for wave in waves))
     for name in (name for name in names if name not in emptied):
         found = search.find(now, (name,), tries=0)
         left += [_explain(one, found.hosts, (name,), cold)

@@ -10,6 +10,7 @@ plan is proven by carrying it out.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Collection
 from collections.abc import Sequence
 
@@ -91,8 +92,9 @@ class DrainSearch:
         return dataclasses.replace(self._best, proven=proven)
 
     def _judge(self, moves: _Moves, hosts: move_ways.Hosts) -> Drain:
-        return Drain(moves, tuple(one for name in self._drained
-                                  for one in hosts[name].instances), hosts)
+        left = itertools.chain.from_iterable(
+            hosts[name].instances for name in self._drained)
+        return Drain(moves, tuple(left), hosts)
 
     def _keep_best(self, moves: _Moves, hosts: move_ways.Hosts) -> None:
         self._best = min(self._best, self._judge(moves, hosts),

@@ -125,9 +125,14 @@ def _cores(cell: supplies.CellSupply) -> Iterator[str]:
     for core in cell.siblings:
         threads = core & cell.dedicated
         free = len(threads & cell.free)
-        if threads:
-            yield ('free' if free == len(threads) else
-                   'partly' if free else 'taken')
+        if not threads:
+            continue
+        if free == len(threads):
+            yield 'free'
+        elif free:
+            yield 'partly'
+        else:
+            yield 'taken'
 
 
 def _pages(pool: supplies.PageSupply, top: float) -> Iterator[str]:

@@ -7,6 +7,7 @@ with the hosts that reached the filter.
 """
 
 import textwrap
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -184,13 +185,7 @@ def log_document(found: log_reading.Found) -> dict[str, Any]:
     and ``refusals`` the records of each request.
     """
     refusals = _in_order(found)
-    verdicts = [
-        verdict.HostVerdict(name, verdict.step_of(group.code), group.code,
-                            group.root, group.reason)
-        for groups in refusals[-1:] for group in groups
-        if isinstance(group, decision_log.RefusedHosts)
-        for name in group.examples.split(', ')]
-    plain = document(verdicts, ())
+    plain = document(_judge_hosts(refusals[-1]) if refusals else [], ())
     return {**plain, 'fits': plain['fits'] if refusals else None,
             'refused_requests': found.refused,
             'refusals': serialization.dump(refusals),
@@ -239,6 +234,19 @@ def count_unreadable(found: log_reading.Found) -> str:
     """Say how many lines cannot be read."""
     return (f'{words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
             'be read: cut, or possibly forged by a user')
+
+
+def _judge_hosts(refused: Iterable[log_reading.Refusal],
+                 ) -> list[verdict.HostVerdict]:
+    """List the verdicts on the hosts that the log names for a request."""
+    verdicts: list[verdict.HostVerdict] = []
+    for group in refused:
+        if isinstance(group, decision_log.RefusedHosts):
+            step = verdict.step_of(group.code)
+            verdicts += [verdict.HostVerdict(name, step, group.code,
+                                             group.root, group.reason)
+                         for name in group.examples.split(', ')]
+    return verdicts
 
 
 def _in_order(found: log_reading.Found) -> list[list[log_reading.Refusal]]:

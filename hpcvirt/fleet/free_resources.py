@@ -9,6 +9,7 @@ the pages. A host that takes no new instances has no free resources.
 
 import collections
 import dataclasses
+import itertools
 import re
 import typing
 from collections.abc import Collection
@@ -143,8 +144,9 @@ def _sum_devices(amounts: Iterable[Mapping[str, Whole]]) -> dict[str, Whole]:
 def _sum_by_kind(amounts: Iterable[Mapping[_Kind, Amount]],
                  ) -> dict[_Kind, Amount]:
     every = list(amounts)
+    kinds = sorted(set(itertools.chain.from_iterable(every)))
     return {kind: _sum(each[kind] for each in every if kind in each)
-            for kind in sorted({kind for each in every for kind in each})}
+            for kind in kinds}
 
 
 def _sum_whole(some: Iterable[Whole]) -> Whole:

@@ -9,6 +9,7 @@ those that Placement's totals promise.
 
 import collections
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -68,8 +69,7 @@ def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         'openstack_free_capacity_hypervisor_by_flavor',
         'Instances of this flavor alone that Nova takes on the hypervisor',
         ('hypervisor', 'flavor_name', *_PLACE),
-        {(host, item.flavor.name, *places[host]): number for item in found
-         for host, number in item.per_host.items() if number})
+        _count_per_host(found, places))
     refusing = collections.Counter[tuple[str, ...]]()
     for item in found:
         guest = item.guest
@@ -112,6 +112,18 @@ def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         in free_resources.describe_hosts(fleet, found).items()})
 
 
+def _count_per_host(found: Sequence[counts.InstanceCount],
+                    places: Mapping[str, tuple[str, str]],
+                    ) -> dict[tuple[str, ...], int]:
+    """Count instances by hypervisor, flavor and place."""
+    samples: dict[tuple[str, ...], int] = {}
+    for item in found:
+        for host, number in item.per_host.items():
+            if number:
+                samples[host, item.flavor.name, *places[host]] = number
+    return samples
+
+
 def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
                     ) -> Sequence[counts.InstanceCount]:
     """Count the instances of each flavor that the fleet takes without others.
@@ -119,8 +131,10 @@ def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     Flavors with devices are left out if the devices of instances are unknown,
     as in a cloud.
     """
+    residents = itertools.chain.from_iterable(
+        host.instances for host in fleet.hosts)
     unknown = any(item.guest.demand.requests and not item.holding.devices
-                  for host in fleet.hosts for item in host.instances)
+                  for item in residents)
     return counts.count(dataclasses.replace(fleet, hosts=tuple(
         moving.leave_all(host.instances, host) for host in fleet.hosts)), [
             item.flavor for item in found if not unknown
@@ -139,12 +153,14 @@ def _room(rooms: Mapping[tuple[str, ...],
             f'hpcvirt_hypervisor_pcpus{part}', f'PCPUs {words}',
             labels, {place: getattr(room.pcpus, key)
                      for place, room in rooms.items()})
+        pages: dict[tuple[str, ...], float] = {}
+        for place, room in rooms.items():
+            for size, amount in room.pages.items():
+                pages[*place, str(size)] = getattr(amount, key)
         yield Family(
             f'hpcvirt_hypervisor_pages{part}',
             f'Pages {words}, of the sizes that flavors ask for',
-            (*labels, 'size_kib'), {(*place, str(size)): getattr(amount, key)
-                                    for place, room in rooms.items()
-                                    for size, amount in room.pages.items()})
+            (*labels, 'size_kib'), pages)
     for key, part, words in (
             ('total', '', 'with PCPUs'),
             ('free', '_free', 'with PCPUs of which no instance has any part')):

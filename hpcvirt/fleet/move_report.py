@@ -4,6 +4,7 @@
 
 import collections
 import dataclasses
+import itertools
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -47,14 +48,16 @@ def document(fleet: state.Fleet, plan: make_room.ReservePlan,
             {'host': host, 'cells': list(cells)} for host, cells
             in (kept.plan.places if kept.plan else ())]}
         for kept in plan.found]
-    places = kinds[0]['places']
+    room: dict[str, Any] = {'standing': kinds}
+    if asked.single:
+        places = kinds[0]['places']
+        room = {'then': places[0] if places else None, 'places': places}
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': not plan.waiting and all(kind['fits'] for kind in kinds),
         'moves': list_moves(plan.moves),
         'waiting': plan.waiting, 'why_waiting': plan.why,
-        **({'then': places[0] if places else None, 'places': places}
-           if asked.single else {'standing': kinds}),
+        **room,
         'broken': capacity_report.list_broken(fleet),
     }
 
@@ -62,13 +65,14 @@ def document(fleet: state.Fleet, plan: make_room.ReservePlan,
 def drain_document(fleet: state.Fleet,
                    plan: drain.DrainPlan) -> dict[str, Any]:
     """Write the moves that empty hosts, as :func:`document` does."""
+    moves: list[dict[str, Any]] = []
+    for number, wave in enumerate(plan.waves, 1):
+        moves += [{'wave': number, **move} for move in list_moves(wave.moves)]
     return {
         'schema_version': SCHEMA_VERSION,
         'empty': not plan.obstacles,
         'waves': [list(wave.hosts) for wave in plan.waves],
-        'moves': [{'wave': number, **move}
-                  for number, wave in enumerate(plan.waves, 1)
-                  for move in list_moves(wave.moves)],
+        'moves': moves,
         'left': [{'id': one.instance.id, 'host': one.instance.host,
                   'flavor': one.instance.flavor.name, 'reason': one.reason,
                   'helps': list(one.helps)} for one in plan.obstacles],
@@ -87,8 +91,11 @@ def list_moves(moves: Iterable[moving.Move]) -> list[dict[str, Any]]:
 
 def list_made(made: Iterable[moving.MoveAttempt]) -> list[dict[str, Any]]:
     """Write moves that were begun, with their outcome."""
-    return [row | {'done': attempt.failure is None, 'failure': attempt.failure}
-            for attempt in made for row in list_moves([attempt.move])]
+    rows: list[dict[str, Any]] = []
+    for attempt in made:
+        outcome = {'done': attempt.failure is None, 'failure': attempt.failure}
+        rows += [row | outcome for row in list_moves([attempt.move])]
+    return rows
 
 
 def text(fleet: state.Fleet, plan: make_room.ReservePlan,
@@ -97,9 +104,11 @@ def text(fleet: state.Fleet, plan: make_room.ReservePlan,
 
     :param width: the columns of the terminal; None without a terminal
     """
-    lines = [] if asked.single else [
-        'Room for all of these at once, each beside those above it:'
-        if asked.together else 'Room for any one of these:']
+    lines: list[str] = []
+    if not asked.single:
+        lines.append(
+            'Room for all of these at once, each beside those above it:'
+            if asked.together else 'Room for any one of these:')
     for kept in plan.found:
         lines += [*([''] if lines else []), *_lines(fleet, kept, asked)]
     if plan.waiting:
@@ -141,13 +150,15 @@ def _format(fleet: state.Fleet, lines: Sequence[str],
             width: int | None) -> str:
     """Wrap lines, and add the broken hosts."""
     width = width or text_table.WIDTH
-    lines = [part for line in lines for part in textwrap.wrap(
-        line, width, subsequent_indent='  ', break_long_words=False,
-        break_on_hyphens=False) or ['']]
+    wrapped: list[str] = []
+    for line in lines:
+        wrapped += textwrap.wrap(
+            line, width, subsequent_indent='  ', break_long_words=False,
+            break_on_hyphens=False) or ['']
     if fleet.broken:
-        lines += ['', capacity_report.format_broken(
+        wrapped += ['', capacity_report.format_broken(
             fleet, width).rstrip('\n')]
-    return '\n'.join(lines) + '\n'
+    return '\n'.join(wrapped) + '\n'
 
 
 def _lines(fleet: state.Fleet, kept: make_room.RoomPlan,
@@ -157,8 +168,8 @@ def _lines(fleet: state.Fleet, kept: make_room.RoomPlan,
     subject, fits, does = ((name, 'fits', 'does') if count == 1 else
                            (f'{count} instances of {name}', 'fit', 'do'))
     if plan is None:
-        instances = [instance for host in fleet.hosts
-                     for instance in host.instances]
+        instances = list(itertools.chain.from_iterable(
+            host.instances for host in fleet.hosts))
         why = collections.Counter(filter(None, (
             moving.stays(instance, asked.cold) for instance in instances)))
         freed = 0

@@ -159,7 +159,9 @@ class MoveSearch:
         if sum(takes.values()) < self._count:
             return None
         taking = [name for name in (*changed, *takes) if takes[name]]
-        found = [(name, placed.cells) for name in dict.fromkeys(taking)
-                 for placed in admission.place_guests(
-                     self._guest, hosts[name].state, takes[name])]
+        found: list[tuple[str, tuple[int, ...]]] = []
+        for name in dict.fromkeys(taking):
+            placed = admission.place_guests(self._guest, hosts[name].state,
+                                            takes[name])
+            found += [(name, each.cells) for each in placed]
         return moving.MovePlan(moves, tuple(found[:self._count]))

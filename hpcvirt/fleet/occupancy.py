@@ -3,6 +3,7 @@
 """Charge a host with the instances that are on it."""
 
 import dataclasses
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -160,6 +161,21 @@ def _taken(instance: state.Instance, page_kib: int | None,
                                   instance.holding.cpus)
 
 
+def _allocate(allocators: Iterable[devices.Allocator],
+              cells: Collection[int]) -> list[int] | None:
+    """Allocate devices near the cells of a guest, or else anywhere.
+
+    :returns: the number of devices left in each pool; None if there are too
+        few
+    """
+    for near in (cells or None, None):
+        for allocator in allocators:
+            left = allocator.allocate(near)
+            if left is not None:
+                return left
+    return None
+
+
 def _as_claimed(instance: state.Instance, supply: supplies.Supply,
                 pools: Sequence[devices.Pool]) -> list[devices.Pool]:
     """Allocate the devices of an instance whose addresses are not known.
@@ -175,9 +191,7 @@ def _as_claimed(instance: state.Instance, supply: supplies.Supply,
         devices.Allocator(requests, pools, sockets, providers)
         for providers in new_guest.list_offers(dataclasses.replace(
             instance.guest.demand, requests=requests), pools)]
-    left = next(filter(None, (
-        allocator.allocate(cells) for cells in (instance.cells or None, None)
-        for allocator in allocators)), None)
+    left = _allocate(allocators, instance.cells)
     if left is None:
         raise exception.InvalidInput(
             instance.where, f'{instance.id} has a flavor with '

@@ -160,13 +160,21 @@ class Supervisor:
         return done
 
 
+def _find_reasons(record: supervision.FleetRecord,
+                  ) -> dict[tuple[str, str], str]:
+    """Find the reason of each sign that is on, by host and sign."""
+    reasons: dict[tuple[str, str], str] = {}
+    for name, host in record.hosts.items():
+        for sign, progress in host.signs.items():
+            if progress.on:
+                reasons[name, sign] = progress.reason
+    return reasons
+
+
 def _compare(before: supervision.FleetRecord,
              after: supervision.FleetRecord) -> list[str]:
     """Say what has begun and what is over."""
-    old, new = ({(name, sign): progress.reason
-                 for name, host in record.hosts.items()
-                 for sign, progress in host.signs.items() if progress.on}
-                for record in (before, after))
+    old, new = _find_reasons(before), _find_reasons(after)
     lines = [f'{name}: {reason}' for (name, sign), reason in new.items()
              if (name, sign) not in old]
     lines += [f'{name}: {sign} is over' for name, sign in old

@@ -8,6 +8,7 @@ above several of them.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,21 +63,20 @@ def describe(host: host_model.Host, cells: Sequence[InstanceCell],
         [bridge.address for index, bridge in enumerate(wiring.path(
             attached[each.host_address])) if bridge.kind in _LEADING_UP
          or (bridge.kind is None and index % 2 == 1)] for each in known])
-    above = {bridge: chain[index - 1] if index else None
-             for chain in chains for index, bridge in enumerate(chain)}
+    above: dict[str, str | None] = {}
+    for chain in chains:
+        for index, bridge in enumerate(chain):
+            above[bridge] = chain[index - 1] if index else None
     numbers = {bridge: number for number, bridge in enumerate(above)}
     order = [each.host_address for each in known]
     cell_of = [_find_cell(cells, devices[address].cell) for address in order]
     lost, off = len(held) - len(known), cell_of.count(None)
     links_are_known = (wiring_model.UnknownWiring.DEVICE_LINKS
                        not in wiring.unknown)
-    return {
-        'schema_version': places.VERSION,
-        'cells': [[sorted(core) for core in cell.cores] for cell in cells],
-        'switches': [{'above': None if outer is None else numbers[outer],
-                      **_measure(wiring, wiring.by_address[bridge])}
-                     for bridge, outer in above.items()],
-        'devices': [{
+    described: list[dict[str, Any]] = []
+    for each, chain, cell in zip(known, chains, cell_of, strict=True):
+        device = devices[each.host_address]
+        described.append({
             'vendor': device.vendor_id,
             # A virtual function may have any product, if none is known.
             'products': [] if device.total_vfs and not device.vf_product_id
@@ -86,8 +86,14 @@ def describe(host: host_model.Host, cells: Sequence[InstanceCell],
             'switch': numbers[chain[-1]] if chain else None,
             **_measure(wiring, attached[device.address]),
             'address': each.guest_address,
-        } for each, chain, cell in zip(known, chains, cell_of, strict=True)
-            for device in [devices[each.host_address]]],
+        })
+    return {
+        'schema_version': places.VERSION,
+        'cells': [[sorted(core) for core in cell.cores] for cell in cells],
+        'switches': [{'above': None if outer is None else numbers[outer],
+                      **_measure(wiring, wiring.by_address[bridge])}
+                     for bridge, outer in above.items()],
+        'devices': described,
         'links': [{'ends': [*map(order.index, link.ends)],
                    'kind': str(link.kind), 'count': link.count}
                   for link in wiring.links if {*link.ends} <= {*order}
@@ -113,7 +119,7 @@ def _find_shared(chains: list[list[str]]) -> list[list[str]]:
     Of several with the same devices, only the lowest does.
     """
     below = {bridge: tuple(bridge in chain for chain in chains)
-             for chain in chains for bridge in chain}
+             for bridge in itertools.chain.from_iterable(chains)}
     lowest = {which: bridge for bridge, which in below.items()
               if sum(which) > 1}
     return [[bridge for bridge in chain if bridge in lowest.values()]

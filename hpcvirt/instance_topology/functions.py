@@ -50,9 +50,12 @@ def _read_one(root: str, folder: str, address: str) -> places.Function:
     files = [f'/dev/nvidia{minor}'] if minor else [
         f'/dev/dri/{name}' for name in names('drm')
         if name.startswith('renderD') and vendor != '10de']
-    nets = [f'{name}:{port}' for name in names('infiniband')
-            for port in names(f'infiniband/{name}/ports')] or names('net')
+    nets: list[str] = []
+    for name in names('infiniband'):
+        ports = names(f'infiniband/{name}/ports')
+        nets += [f'{name}:{port}' for port in ports]
     return places.Function(
         address, vendor, product, text(f'{folder}/class',
                                        '^(0x[0-9a-f]{6})$'),
-        int(node) if node else None, tuple(nets), files[0] if files else '')
+        int(node) if node else None, tuple(nets or names('net')),
+        files[0] if files else '')

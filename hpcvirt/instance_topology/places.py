@@ -10,6 +10,7 @@ and its standard library only.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -87,15 +88,18 @@ class Arrangement:
 
     def count_links(self, one: Function, other: Function) -> int | None:
         """Count the links between two functions; None if that is unknown."""
-        counts = set() if self.links is None else {
-            self.links.get(frozenset((a, b)), 0) for a in one.may_be
-            for b in other.may_be if a != b}
+        if self.links is None:
+            return None
+        counts = {self.links.get(frozenset((a, b)), 0) for a, b
+                  in itertools.product(one.may_be, other.may_be) if a != b}
         return counts.pop() if len(counts) == 1 else None
 
     def mask(self, cell: int) -> str:
         """Write the CPUs of a cell as the kernel does, in groups of 32."""
-        most = max(max(core) for cores in self.cells for core in cores)
-        bits = sum(1 << cpu for core in self.cells[cell] for cpu in core)
+        cores = itertools.chain.from_iterable(self.cells)
+        most = max(max(core) for core in cores)
+        cpus = itertools.chain.from_iterable(self.cells[cell])
+        bits = sum(1 << cpu for cpu in cpus)
         return ','.join(f'{bits >> 32 * group & 0xffffffff:08x}'
                         for group in range(most // 32, -1, -1))
 

@@ -7,6 +7,7 @@ This module runs in a guest; see :mod:`hpcvirt.instance_topology.places`.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from hpcvirt.instance_topology import places
@@ -71,10 +72,14 @@ def write_ucx(found: places.Arrangement) -> str:
             near = [net for net in nets
                     if switch in found.chain(net.switch)] or near
         lines.append((f'gpu {gpu.address}', near))
-    return ''.join(
-        f'{what} ' + ','.join(name for net in near for name in (
-            net.nets or (net.address,))) + '\n' for what, near in lines
-        if near)
+    text = ''
+    for what, near in lines:
+        names: list[str] = []
+        for net in near:
+            names += net.nets or (net.address,)
+        if near:
+            text += f'{what} {",".join(names)}\n'
+    return text
 
 
 def write_gres(found: places.Arrangement) -> str:
@@ -83,7 +88,7 @@ def write_gres(found: places.Arrangement) -> str:
     Cores are numbered in the order of their CPUs. Links= needs the links of
     all GPUs.
     """
-    cores = sorted((core for cell in found.cells for core in cell), key=min)
+    cores = sorted(itertools.chain.from_iterable(found.cells), key=min)
     gpus = [each for each in found.functions if each.is_gpu]
     gpus.sort(key=lambda one: [*map(int, re.findall(r'\d+', one.file))])
     links = [[-1 if a is b else found.count_links(a, b) for b in gpus]

@@ -468,8 +468,8 @@ class FilterDecision:
                 claims.append((host_state, left, demand, allocation.providers,
                                {pages for pages in found if pages is not None}
                                ))
-        counts = collections.Counter(
-            pages for *_, own in claims for pages in own)
+        counts = collections.Counter(itertools.chain.from_iterable(
+            own for *_, own in claims))
         for host_state, left, demand, providers, own in claims:
             possible = {pages for pages, count in counts.items()
                         if several or count > (pages in own)}

@@ -16,6 +16,7 @@ names of each host are remembered, the latest ones.
 
 import collections
 import dataclasses
+import itertools
 import threading
 import typing
 import uuid
@@ -149,9 +150,10 @@ def learn(requests: Iterable[typing.Any],
     if not ports:
         return False
     # All candidates of a request map the same request groups.
+    candidates = itertools.chain.from_iterable(
+        host_state.allocation_candidates for host_state in host_states)
     mappings: Iterable[str] = next(
-        (candidate['mappings'] for host_state in host_states
-         for candidate in host_state.allocation_candidates), ())
+        (candidate['mappings'] for candidate in candidates), ())
     if ports.isdisjoint(mappings):
         return True
     for host_state in host_states:

@@ -7,6 +7,7 @@ and its pages. Caches, distances and devices are unknown in the topologies.
 """
 
 import dataclasses
+import itertools
 
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import classes
@@ -57,10 +58,11 @@ def make_document(view: views.View) -> documents.FleetDocument:
         found[key] = classes.FleetClass(hosts=tuple(
             classes.HostEntry(name=name, broken=why)
             for name, why in view.fleet.broken.items()))
+    instances = itertools.chain.from_iterable(
+        host.instances for host in view.fleet.hosts)
     return documents.FleetDocument(
         'the cloud', found, tuple(view.flavors), (), tuple(
-            dataclasses.replace(instance, where='')
-            for host in view.fleet.hosts for instance in host.instances))
+            dataclasses.replace(instance, where='') for instance in instances))
 
 
 def make_topology(name: str,

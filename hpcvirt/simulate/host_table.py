@@ -11,6 +11,7 @@ no decision depends on that.
 import collections
 import dataclasses
 import heapq
+import itertools
 import math
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -82,9 +83,9 @@ class HostTable:
             # Residents have devices of the pools of their hosts.
             self.supplies = _merge_pools(self.supplies)
         self._flavors = flavors
-        self._cores_in_order = any(
-            cell.emulator_pcpus for flavor in flavors
-            for cell in flavor.demand.cells)
+        guest_cells = itertools.chain.from_iterable(
+            flavor.demand.cells for flavor in flavors)
+        self._cores_in_order = any(cell.emulator_pcpus for cell in guest_cells)
         kinds: dict[Hashable, int] = {}
         by_identity: dict[int, int] = {}
         self._kinds = [

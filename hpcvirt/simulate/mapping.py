@@ -80,8 +80,9 @@ class FlavorChooser:
         self.guessed = _guess_kinds((*flavors, *others), wanted, known or {})
         self.kinds = {**self.guessed, **(known or {})}
         self._splits = splits
-        self._had = {self.kinds[name] for flavor in (*flavors, *others)
-                     for name, _ in _devices(flavor)}
+        self._had: set[str] = set()
+        for flavor in (*flavors, *others):
+            self._had.update(self.kinds[name] for name, _ in _devices(flavor))
         self._flavors = [_need(flavor, self.kinds) for flavor in flavors]
         self._sizes = sorted(
             ((size, number) for number, size in enumerate(self._flavors)),
@@ -328,8 +329,8 @@ class _Mapper:
             yield ('A job gets the smallest flavor with its CPUs, memory and '
                    'devices: the one with the fewest CPUs, then the least '
                    'memory, then the fewest devices.')
-        wanted = {kind for job in self._workload.jobs
-                  for kind in ('vfs', 'gpus') if getattr(job, kind)}
+        wanted = {kind for kind in ('vfs', 'gpus')
+                  if any(getattr(job, kind) for job in self._workload.jobs)}
         if self._vf_share:
             wanted.add('vfs')
         for kind, noun in (('gpus', 'GPU'), ('vfs', 'virtual function')):

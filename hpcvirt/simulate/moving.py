@@ -94,12 +94,15 @@ class Mover:
         if all(fits(number, 1) for number in usual):
             return
         hosts, names = self._describe_hosts()
-        self._steps = self._begin_moves([
-            move for kept in make_room.keep_room(
-                [make_room.RoomTarget(self._flavors[number], 1)
-                 for number in usual], hosts, self._strategy.most_moves,
-                together=False)
-            if kept.plan for move in kept.plan.moves], names)
+        targets = [make_room.RoomTarget(self._flavors[number], 1)
+                   for number in usual]
+        moves: list[moving.Move] = []
+        for kept in make_room.keep_room(targets, hosts,
+                                        self._strategy.most_moves,
+                                        together=False):
+            if kept.plan:
+                moves += kept.plan.moves
+        self._steps = self._begin_moves(moves, names)
         self.end_move(arrival.time)
 
     def end_move(self, now: float) -> None:

@@ -174,10 +174,12 @@ class FleetSampler:
     def _stranded_mib(self, guest: guests.Guest, host: int) -> float:
         cells = guest.demand.cells
         size_kib = cells[0].page_kib if cells else None
-        free_mib = sum(
-            pool.free for cell in self._table.supplies[host].cells
-            for pool in cell.pages if pool.size_kib == size_kib
-        ) * (size_kib or 0) // 1024
+        free_pages = 0
+        for cell in self._table.supplies[host].cells:
+            for pool in cell.pages:
+                if pool.size_kib == size_kib:
+                    free_pages += pool.free
+        free_mib = free_pages * (size_kib or 0) // 1024
         return free_mib - self._room(guest, host) * sum(
             cell.memory_mib for cell in cells) if free_mib else 0
 

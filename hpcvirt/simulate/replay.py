@@ -160,11 +160,12 @@ class Causes:
     def _free_devices(self, request: devices.DeviceRequest,
                       hosts: host_table.Booleans) -> int:
         table = self._table
-        return sum(
-            pool.free for host
-            in np.flatnonzero(hosts & (table.free_devices > 0)).tolist()
-            for pool in table.supplies[host].pools or ()
-            if devices.serves(pool, request))
+        free = 0
+        for host in np.flatnonzero(hosts & (table.free_devices > 0)).tolist():
+            for pool in table.supplies[host].pools or ():
+                if devices.serves(pool, request):
+                    free += pool.free
+        return free
 
     def _free_kib(self, size: int, hosts: host_table.Booleans) -> float:
         free = self._table.free_pages.get(size)

@@ -62,13 +62,14 @@ def document(rows: Sequence[scenarios.ScenarioResult]) -> dict[str, Any]:
     choices = [_describe_choice(row) for row in firsts.values()]
     scenario = rows[0].scenario
     first = totals.count_totals(rows[0].replays)
+    warnings: list[str] = []
+    for choice, row in firsts.items():
+        warnings += [': '.join(filter(None, (choice, said)))
+                     for said in row.scenario.requests[0].warnings]
     found: dict[str, Any] = _round({
         'schema_version': SCHEMA_VERSION,
         'summary': summary.describe(rows),
-        'warnings': [
-            ': '.join(filter(None, (choice, said)))
-            for choice, row in firsts.items()
-            for said in row.scenario.requests[0].warnings],
+        'warnings': warnings,
         'workload': {
             'name': scenario.workload, 'notes': list(scenario.notes),
             'span': summary.describe_span(scenario),
@@ -90,9 +91,10 @@ def document(rows: Sequence[scenarios.ScenarioResult]) -> dict[str, Any]:
 
 def _describe_choice(row: scenarios.ScenarioResult) -> dict[str, Any]:
     scenario = row.scenario
-    requested = collections.Counter(
-        arrival.flavor for requests in scenario.requests
-        for arrival in requests.arrivals[requests.warm_up:])
+    requested = collections.Counter[int]()
+    for requests in scenario.requests:
+        requested.update(arrival.flavor for arrival
+                         in requests.arrivals[requests.warm_up:])
     return {
         'name': row.choice, 'rule': list(scenario.requests[0].rule),
         'load': scenario.load,

@@ -15,6 +15,7 @@ replays of several seeds, by Student's t distribution.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -100,7 +101,7 @@ def count_totals(replays: Sequence[Replay]) -> dict[str, Any]:
                 refused[fate] += 1
                 lost[fate].append(hours)
     total = CoreHours(math.fsum(offered), math.fsum(
-        hour for hours in lost.values() for hour in hours))
+        itertools.chain.from_iterable(lost.values())))
     return {
         'lost_percent': total.lost_percent,
         'refused': {cause.value: refused[cause] for cause in refused},

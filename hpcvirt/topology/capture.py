@@ -18,6 +18,7 @@ import os
 import pathlib
 import tempfile
 import zlib
+from collections.abc import Iterable
 from collections.abc import Iterator
 
 from hpcvirt import exception
@@ -72,15 +73,22 @@ class CaptureList:
             if path in self._hidden:
                 return _UNREADABLE
             if not any('**' in parts for parts in known):
-                known = [below for parts in known
-                         for pattern, below in parts.items()
-                         if fnmatch.fnmatchcase(part, pattern)]
+                known = _match(part, known)
         if is_folder:
             if name in self._incomplete:
                 return _UNREADABLE
             known = [parts for parts in known
                      if any('*' in pattern for pattern in parts)]
         return None if known else 'was not captured'
+
+
+def _match(part: str, known: Iterable[_Parts]) -> list[_Parts]:
+    """Return what is below the patterns that match a part of a name."""
+    below: list[_Parts] = []
+    for parts in known:
+        below += [each for pattern, each in parts.items()
+                  if fnmatch.fnmatchcase(part, pattern)]
+    return below
 
 
 def is_capture(path: str) -> bool:

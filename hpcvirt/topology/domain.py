@@ -7,6 +7,7 @@ Nova writes the same document when it defines the guest.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
@@ -109,6 +110,8 @@ def read(text: str, where: str = 'domain') -> Domain:
         raise exception.InvalidInput(where, 'is not a definition of a domain')
     emulator = root.find('cputune/emulatorpin')
     topology = root.find('cpu/topology')
+    sources = itertools.chain.from_iterable(
+        root.iterfind(f'{kind}/source/address') for kind in _HOSTDEVS)
     return Domain(
         uuid=root.findtext('uuid') or '',
         name=root.findtext('.//{*}instance/{*}name') or '',
@@ -121,8 +124,7 @@ def read(text: str, where: str = 'domain') -> Domain:
               for pin in root.iterfind('cputune/vcpupin')},
         emulator=(frozenset() if emulator is None
                   else _cpus(emulator, 'cpuset', where)),
-        devices=tuple(_address(element, where) for kind in _HOSTDEVS
-                      for element in root.iterfind(f'{kind}/source/address')),
+        devices=tuple(_address(source, where) for source in sources),
         topology=None if topology is None else (
             libvirt.number(topology, 'sockets', where, cpuset.MAX_CPU),
             libvirt.number(topology, 'cores', where, cpuset.MAX_CPU),
@@ -136,9 +138,10 @@ def read(text: str, where: str = 'domain') -> Domain:
 def _cells(root: ElementTree.Element, where: str) -> tuple[DomainCell, ...]:
     bound = {libvirt.number(node, 'cellid', where, assemble.MAX_CELL): node
              for node in root.iterfind('numatune/memnode')}
-    pages = {cell: libvirt.kib(page, 'size', where)
-             for page in root.iterfind('memoryBacking/hugepages/page')
-             for cell in _cpus(page, 'nodeset', where)}
+    pages: dict[int, int] = {}
+    for page in root.iterfind('memoryBacking/hugepages/page'):
+        for cell in _cpus(page, 'nodeset', where):
+            pages[cell] = libvirt.kib(page, 'size', where)
     cells = []
     for element in root.iterfind('cpu/numa/cell'):
         number = libvirt.number(element, 'id', where, assemble.MAX_CELL)
@@ -185,14 +188,18 @@ def _guest_addresses(root: ElementTree.Element,
             number += 1  # noqa: PLW2901
             rest += [each for _, _, each in sorted(below.pop(
                 index, ()), reverse=True)]
-    return {
-        _address(source, where):
-            f'{domain:04x}:{buses[bus]:02x}:{slot:02x}.{function:x}'
-        for kind in _HOSTDEVS for element in root.iterfind(kind)
-        if (source := element.find('source/address')) is not None
-        and (place := element.find('address')) is not None
-        for domain, bus, slot, function in [_parts(place, where)]
-        if bus in buses}
+    elements = itertools.chain.from_iterable(map(root.iterfind, _HOSTDEVS))
+    addresses: dict[str, str] = {}
+    for element in elements:
+        source = element.find('source/address')
+        place = element.find('address')
+        if source is None or place is None:
+            continue
+        domain, bus, slot, function = _parts(place, where)
+        if bus in buses:
+            addresses[_address(source, where)] = (
+                f'{domain:04x}:{buses[bus]:02x}:{slot:02x}.{function:x}')
+    return addresses
 
 
 def _address(element: ElementTree.Element, where: str) -> str:

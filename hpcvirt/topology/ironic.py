@@ -109,11 +109,13 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
         _NEVER_SAID | {host_model.Unknown.SOCKETS})
     if collected.get('pci_devices') is None:
         unknown |= {host_model.Unknown.DEVICES}
+    siblings: dict[int, frozenset[int]] = {}
+    for core in cores:
+        threads = core.thread_siblings
+        siblings.update(dict.fromkeys(threads, frozenset(threads)))
     return assemble.host(
         where, stem or 'host', _cells(memory, cores, one_socket, here),
-        siblings={cpu: frozenset(core.thread_siblings) for core in cores
-                  for cpu in core.thread_siblings},
-        caches={}, distances={},
+        siblings=siblings, caches={}, distances={},
         devices=ironic_devices.read(inventory, collected, topology, where),
         unknown=unknown, processor=processor.model_name)
 

@@ -22,12 +22,18 @@ from hpcvirt.topology import document
 #: POWER and SPARC have 8. The limit stops a hostile file with millions.
 _MAX_SIBLINGS = 64
 
-#: Bytes per unit, as libvirt scales them (virScaleInteger).
-_UNITS: dict[str, int] = {'b': 1, 'byte': 1, 'bytes': 1} | {
-    name.lower(): int(base ** power)
-    for power, prefix in enumerate('KMGTPE', start=1)
-    for name, base in ((prefix, 1024), (f'{prefix}iB', 1024),
-                       (f'{prefix}B', 1000))}
+
+def _scale_units() -> dict[str, int]:
+    """Return the bytes per unit, as libvirt scales them (virScaleInteger)."""
+    units = {'b': 1, 'byte': 1, 'bytes': 1}
+    for power, prefix in enumerate('kmgtpe', start=1):
+        units[prefix] = 1024 ** power
+        units[f'{prefix}ib'] = 1024 ** power
+        units[f'{prefix}b'] = 1000 ** power
+    return units
+
+
+_UNITS = _scale_units()
 
 
 def read(root: ElementTree.Element, where: str, name: str) -> host_model.Host:

@@ -10,6 +10,7 @@ class of their physical function, and are listed as well.
 """
 
 import collections
+import itertools
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -149,10 +150,10 @@ def check_wiring(where: str, wiring: wiring_model.Wiring,
     found = {each.address: each for each in wiring.attachments}
     attached = tuple(found.get(address) or wiring_model.Attachment(address)
                      for address in addresses)
+    bridges = set(itertools.chain.from_iterable(map(wiring.path, attached)))
     return wiring_model.Wiring(
         bridges=tuple(sorted(
-            {bridge for each in attached for bridge in wiring.path(each)},
-            key=lambda bridge: address_key(bridge.address))),
+            bridges, key=lambda bridge: address_key(bridge.address))),
         attachments=attached,
         links=tuple(sorted(wiring.links, key=lambda link: [
             *map(address_key, link.ends)])),

@@ -66,9 +66,7 @@ def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
     known, device_links = tool_output.read_links(output, tree.where)
     speeds = tool_output.read_speeds(output)
     ports = tool_output.read_bridges(output)
-    groups = {address: int(name) for name in tree.names(_GROUPS)
-              if re.fullmatch('[0-9]{1,9}', name)
-              for address in tree.names(f'{_GROUPS}/{name}/devices')}
+    groups = _read_groups(tree)
     virtual = set(pci.list_virtual(devices))
     gpus = {device.address for device in devices if device not in virtual
             and (tree.text(f'{_PCI}/{device.address}/class') or '').startswith(
@@ -125,6 +123,16 @@ def _read_above(tree: sysfs_tree.SysfsTree, addresses: Iterable[str],
                     raise exception.InvalidInput(
                         f'{tree.where}: {folder}', 'is below two bridges')
     return above
+
+
+def _read_groups(tree: sysfs_tree.SysfsTree) -> dict[str, int]:
+    """Read the number of the IOMMU group of each device."""
+    groups: dict[str, int] = {}
+    for name in tree.names(_GROUPS):
+        if re.fullmatch('[0-9]{1,9}', name):
+            for address in tree.names(f'{_GROUPS}/{name}/devices'):
+                groups[address] = int(name)
+    return groups
 
 
 def _read_link(tree: sysfs_tree.SysfsTree,

@@ -252,9 +252,11 @@ def _read_table(text: str, where: str) -> dict[tuple[str, str], str]:
             rows.setdefault(words[0], []).extend(words[1:len(columns) + 1])
         else:
             columns = words[:words.index('CPU')] if 'CPU' in words else words
-    found = {(row, column): cell for row, cells in rows.items()
-             for column, cell in zip(columns, cells, strict=False)
-             if column in rows}
+    found: dict[tuple[str, str], str] = {}
+    for row, cells in rows.items():
+        for column, cell in zip(columns, cells, strict=False):
+            if column in rows:
+                found[row, column] = cell
     if any(len(cells) != len(columns) for cells in rows.values()) or any(
             name.startswith('GPU') and name not in rows for name in columns):
         raise exception.InvalidInput(

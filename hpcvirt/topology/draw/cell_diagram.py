@@ -66,8 +66,9 @@ def shares_caches(cell: host_model.Cell) -> bool:
 
 def label_width(host: host_model.Host) -> int:
     """Return the width of the widest core of all cells."""
-    return max(len(cpuset.render(core))
-               for cell in host.cells for core in cell.siblings)
+    all_cores = itertools.chain.from_iterable(
+        cell.siblings for cell in host.cells)
+    return max(len(cpuset.render(core)) for core in all_cores)
 
 
 def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:

@@ -124,8 +124,10 @@ def _cell_width(host: host_model.Host, count: int, room: int) -> int:
     columns = -(-count // rows)
     share = max(least, (room + _GAP) // columns - _GAP)
     label = cell_diagram.label_width(host)
-    used = max(len(line) for cell in host.cells if cell.cpus
-               for line in cell_diagram.cores(cell, share - _FRAME, label))
+    lines = itertools.chain.from_iterable(
+        cell_diagram.cores(cell, share - _FRAME, label)
+        for cell in host.cells if cell.cpus)
+    used = max(map(len, lines))
     return min(share, max(used, cell_diagram.MAX_TABLE_WIDTH) + _FRAME)
 
 
@@ -171,9 +173,8 @@ def _distances(host: host_model.Host, width: int) -> list[str]:
     if len(host.distances) < 2:
         return []
     names = [str(cell.id) for cell in host.cells]
-    column = 2 + max(len(text) for text in
-                     (*names, *(str(value) for row in host.distances
-                                for value in row)))
+    values = map(str, itertools.chain.from_iterable(host.distances))
+    column = 2 + max(map(len, (*names, *values)))
     left = len('distances')
     if left + column * len(names) > width:
         return _distance_list(host, width)
@@ -188,7 +189,9 @@ def _legend(host: host_model.Host, width: int) -> list[str]:
     cells = [cell for cell in host.cells if cell.cpus]
     words = []
     if host.threads_per_core > 1:
-        core = next(core for cell in cells for core in cell.siblings
+        cores = itertools.chain.from_iterable(
+            cell.siblings for cell in cells)
+        core = next(core for core in cores
                     if len(core) == host.threads_per_core)
         words.append(f'{cpuset.render(core)} is one core with its '
                      f'{len(core)} CPUs.')
