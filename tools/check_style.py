@@ -25,9 +25,7 @@
   preposition. Limits are called MIN_ and MAX_.
 * Texts have none of the PHRASES, which stop a reader.
 
-The last two rules hold for all code except tests. Files that are older than
-these rules may break them as often as tools/style_debts.txt says. A count that
-is too high is a finding as well, so that counts only fall.
+The last two rules hold for all code except tests.
 
 Prints each finding as FILE:LINE: sentence. The exit status is 1 if there is
 one.
@@ -124,9 +122,7 @@ TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
 CODE = ('hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py', 'tools/*.py',
         'benchmarks/**/*.py', 'doc/**/*.py', 'contrib/**/*.py',
         'devstack/**/*.py')
-#: How often a file breaks a rule that is younger than the file.
-DEBTS = pathlib.Path('tools', 'style_debts.txt')
-#: The word for a rule in DEBTS, and what a finding says.
+#: What a finding says about each of these rules.
 READABILITY = {
     'alias': 'call the enum by its own name',
     'comprehension': 'write a loop instead of a comprehension with two "for"',
@@ -215,11 +211,7 @@ def phrases() -> Iterator[str]:
 
 
 def readability() -> Iterator[str]:
-    """Check rules for new code, and that old code breaks them no more often.
-
-    Each file may break a rule exactly as often as DEBTS says.
-    """
-    debts = read_debts()
+    """Check the rules that let a reader follow the code."""
     enums = find_enums()
     paths: list[pathlib.Path] = []
     for pattern in CODE:
@@ -230,26 +222,8 @@ def readability() -> Iterator[str]:
                  'comprehension': find_comprehensions(tree),
                  'conditional': find_conditionals(tree)}
         for rule, lines in found.items():
-            allowed = debts.pop((rule, path.as_posix()), 0)
-            if len(lines) > allowed:
-                for line in sorted(lines):
-                    yield (f'{path}:{line}: {READABILITY[rule]} '
-                           f'({DEBTS} allows {allowed} in this file)')
-            elif len(lines) < allowed:
-                yield (f'{DEBTS}:1: lower {rule} of {path} from {allowed} to '
-                       f'{len(lines)}')
-    for rule, name in debts:
-        yield f'{DEBTS}:1: take out {rule} of {name}, which is gone'
-
-
-def read_debts() -> dict[tuple[str, str], int]:
-    """Read how often files break a rule: rule, file and number in a line."""
-    debts = {}
-    for line in DEBTS.read_text().splitlines():
-        if line and not line.startswith('#'):
-            rule, name, number = line.split()
-            debts[rule, name] = int(number)
-    return debts
+            for line in sorted(lines):
+                yield f'{path}:{line}: {READABILITY[rule]}'
 
 
 def find_enums() -> set[str]:

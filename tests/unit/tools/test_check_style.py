@@ -103,17 +103,16 @@ class TestTree(testtools.TestCase):
             ['hpcvirt/fit/long.py:700: has 701 lines, over 700'],
             list(check_style.layout()))
 
-    def write_code(self, text, debts='', name='hpcvirt/fit/new.py'):
+    def write_code(self, text, name='hpcvirt/fit/new.py'):
         self.write(name, text)
-        self.write('tools/style_debts.txt', debts)
 
-    def test_new_code_has_no_comprehension_with_two_for(self):
+    def test_code_has_no_comprehension_with_two_for(self):
         self.write('hpcvirt/fit/good.py', 'a = [[x for x in y] for y in z]\n')
         self.write_code('\na = {x: y for x in z\n     for y in x}\n')
         finding, = check_style.readability()
         self.assertIn('hpcvirt/fit/new.py:2: write a loop', finding)
 
-    def test_new_code_has_no_conditional_expression_inside_another(self):
+    def test_code_has_no_conditional_expression_inside_another(self):
         self.write('hpcvirt/fit/good.py', 'a = 1 if b else 2, 3 if c else 4\n')
         self.write_code('a = (1 if b else\n     f(2 if c else 3))\n')
         finding, = check_style.readability()
@@ -129,8 +128,7 @@ class TestTree(testtools.TestCase):
         self.assertEqual(
             [f'hpcvirt/fit/new.py:{line}: call the enum by its own name'
              for line in (1, 7, 8)],
-            [finding.partition(' (')[0]
-             for finding in check_style.readability()])
+            list(check_style.readability()))
 
     def test_tests_are_free_of_the_rules_for_readable_code(self):
         text = 'a = [x for y in z for x in y]\n'
@@ -139,28 +137,6 @@ class TestTree(testtools.TestCase):
         self.write_code(text, name='tools/new.py')
         finding, = check_style.readability()
         self.assertIn('tools/new.py:1:', finding)
-
-    def test_a_file_breaks_a_rule_only_as_often_as_it_did(self):
-        text = 'a = [x for y in z for x in y]\n'
-        debts = '# Old.\ncomprehension hpcvirt/fit/new.py 2\n'
-        self.write_code(text * 2, debts)
-        self.assertEqual([], list(check_style.readability()))
-        self.write_code(text * 3, debts)
-        findings = list(check_style.readability())
-        self.assertEqual(3, len(findings))
-        self.assertIn('allows 2 in this file', findings[0])
-
-    def test_a_count_falls_with_each_mended_file(self):
-        text = 'a = [x for y in z for x in y]\n'
-        debts = 'comprehension hpcvirt/fit/new.py 2\n'
-        self.write_code(text, debts)
-        lower = 'tools/style_debts.txt:1: lower comprehension of'
-        self.assertEqual([f'{lower} hpcvirt/fit/new.py from 2 to 1'],
-                         list(check_style.readability()))
-        self.write_code('', debts + 'conditional hpcvirt/fit/old.py 1\n')
-        lowered, gone = check_style.readability()
-        self.assertEqual(f'{lower} hpcvirt/fit/new.py from 2 to 0', lowered)
-        self.assertIn('take out conditional of hpcvirt/fit/old.py', gone)
 
     def test_a_function_begins_with_a_verb_or_a_noun(self):
         for name in ('of_host', 'closed', 'given_devices', 'as_ever',
