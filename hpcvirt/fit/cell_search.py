@@ -261,8 +261,10 @@ class AffinityCheck:
         shortage = self._shortage()
         if shortage is not None:
             return shortage
-        fitting = itertools.chain.from_iterable(matrix.fitting)
-        usable = frozenset(matrix.cells[rank].id for rank in fitting)
+        usable: set[int] = set()
+        for ranks in matrix.fitting:
+            for rank in ranks:
+                usable.add(matrix.cells[rank].id)
         busy = [rank for rank, cell in enumerate(matrix.cells)
                 if cell.id in self.deciding and cell.id not in usable]
         causes = matrix.obstacles(ranks=busy)

@@ -323,9 +323,12 @@ class Allocator:
     @property
     def deciding(self) -> frozenset[int]:
         """The host cells whose use can change the result."""
-        matching = itertools.chain.from_iterable(self._matching)
-        cells = {self._pools[index].cell for index in matching}
-        near = {cell for cell in cells if cell is not None}
+        near: set[int] = set()
+        for matching in self._matching:
+            for index in matching:
+                cell = self._pools[index].cell
+                if cell is not None:
+                    near.add(cell)
         if any(request.affinity is shape_model.PCIAffinity.SOCKET
                for request in self._requests):
             sockets = {self._sockets.get(cell) for cell in near}

@@ -114,8 +114,10 @@ class FreedHost:
         if not self._width:
             return self._most
         takes = dict(self._takes)
-        for number in set(itertools.chain.from_iterable(
-                instance.cells for instance in gone)):
+        numbers: set[int] = set()
+        for instance in gone:
+            numbers.update(instance.cells)
+        for number in numbers:
             own = [one for one in gone if number in one.cells]
             takes[number] = self._taken(functools.reduce(
                 lambda cell, one: moving.release_cell(one, cell), own,

@@ -34,7 +34,6 @@ import collections
 import dataclasses
 import functools
 import hashlib
-import itertools
 import typing
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -171,9 +170,10 @@ class ClaimInput:
     def _allocated(self, candidate: Mapping[str, typing.Any],
                    ) -> collections.Counter[str]:
         """Count the devices that a candidate allocates for the flavor."""
-        return collections.Counter(itertools.chain.from_iterable(
-            adapter.providers_of(request, candidate['mappings'])
-            for request in self.requests))
+        providers: list[str] = []
+        for request in self.requests:
+            providers += adapter.providers_of(request, candidate['mappings'])
+        return collections.Counter(providers)
 
     def make_test(self, supply: supplies.Supply, effort: cell_search.Effort,
                   interfaces: tuple[str | None, ...]) -> AllocationTest:

@@ -16,7 +16,6 @@ names of each host are remembered, the latest ones.
 
 import collections
 import dataclasses
-import itertools
 import threading
 import typing
 import uuid
@@ -150,10 +149,11 @@ def learn(requests: Iterable[typing.Any],
     if not ports:
         return False
     # All candidates of a request map the same request groups.
-    candidates = itertools.chain.from_iterable(
-        host_state.allocation_candidates for host_state in host_states)
-    mappings: Iterable[str] = next(
-        (candidate['mappings'] for candidate in candidates), ())
+    mappings: Iterable[str] = ()
+    for host_state in host_states:
+        if host_state.allocation_candidates:
+            mappings = host_state.allocation_candidates[0]['mappings']
+            break
     if ports.isdisjoint(mappings):
         return True
     for host_state in host_states:
