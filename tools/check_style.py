@@ -119,7 +119,7 @@ TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
          'tests/system/**/*.rst', 'doc/tools/*.py', 'contrib/**/*.py',
          'contrib/**/*.rst', 'benchmarks/**/*.py', 'benchmarks/**/*.rst')
 #: All code except tests.
-CODE = ('hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py', 'tools/*.py',
+CODE = ('hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py', 'tools/**/*.py',
         'benchmarks/**/*.py', 'doc/**/*.py', 'contrib/**/*.py',
         'devstack/**/*.py')
 #: What a finding says about each of these rules.

@@ -21,6 +21,7 @@ import argparse
 import concurrent.futures
 import dataclasses
 import difflib
+import itertools
 import json
 import os
 import pathlib
@@ -79,7 +80,7 @@ class Coverage:
         tests = of_file.get(str(line))
         if tests is None:
             return []
-        near = {test for each in of_file.values() for test in each}
+        near = set(itertools.chain.from_iterable(of_file.values()))
         found = sorted(tests or self.seconds, key=lambda test: (
             test not in near, self.seconds.get(test, 0.0)))
         left, chosen = TESTS_S, []
@@ -161,8 +162,9 @@ def draw(package: Mapping[str, Any], sample: int,
 def try_mutants(package: Mapping[str, Any],
                 drawn: Sequence[mutants.Place]) -> Iterator[Tried]:
     """Yield what becomes of mutants, as soon as it is known."""
-    files = [path for pattern in package['tests']
-             for path in sorted(pathlib.Path().glob(pattern))]
+    files: list[pathlib.Path] = []
+    for pattern in package['tests']:
+        files += sorted(pathlib.Path().glob(pattern))
     modules = ['.'.join(path.with_suffix('').parts) for path in files]
     covered = cover(package['folder'], modules)
     with concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:

@@ -125,8 +125,10 @@ def find_places(path: pathlib.Path) -> list[Place]:
     turns: collections.Counter[tuple[str, str]] = collections.Counter()
     found = []
     for fault, kind in _list_operators().items():
-        places = [(node, begin) for node in nodes
-                  for begin, _ in kind().mutation_positions(node)]
+        places = []
+        for node in nodes:
+            places += [(node, begin)
+                       for begin, _ in kind().mutation_positions(node)]
         for occurrence, (node, begin) in enumerate(places):
             if any(first <= begin < last for first, last in annotations) or (
                     fault == 'NumberReplacer' and _is_in(node, 'fstring')):
