@@ -18,6 +18,7 @@ import fixtures
 import nova.conf
 import sqlalchemy
 from nova import context
+from nova import service
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 from nova.tests.functional.libvirt import base
@@ -49,6 +50,8 @@ PATIENCE_S = 120
 #: Time limit of the thread in which a service that stops ends its executors.
 #: Nova keeps 20 s of it for that, and waits for no tasks in progress.
 SHUTDOWN_S = 20
+#: Whether a service ends executors in a thread, as of Nova 34.
+ENDS_EXECUTORS = hasattr(service.Service, '_run_manager_graceful_shutdown')
 POLL_S = 0.05
 
 #: The columns from which the API derives the status of a server.
@@ -110,7 +113,8 @@ class EmbeddedNova(base.ServersTestBase):
         # Nova 34 ends the executors of the process in a thread when a service
         # stops. Its fixtures replace that, but do not wait for the thread, so
         # that a late one ends the executors of the next test.
-        if 'manager_shutdown_timeout' in CONF:
+        # Nova 33 has the option too, but always sleeps for so long.
+        if ENDS_EXECUTORS:
             self.flags(manager_shutdown_timeout=SHUTDOWN_S)
         # Packages install the file here; Nova's fixture expects it next to
         # the source of Nova.

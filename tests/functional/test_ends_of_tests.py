@@ -36,8 +36,7 @@ class EndsOfTestsTest(testtools.TestCase):
         self.assert_ends('running')
 
     def test_no_service_ends_the_executors_of_the_next_test(self):
-        if 'manager_shutdown_timeout' not in nova.CONF:
-            # Services end them in a thread since Nova 34.
+        if not nova.ENDS_EXECUTORS:
             return
         ended = []
         self.useFixture(fixtures.MonkeyPatch(
