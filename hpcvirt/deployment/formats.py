@@ -247,12 +247,8 @@ def _describe(planned: plans.PlannedHost,
                            if item.wanted.kind is device_choice.DeviceKind.VF)
         yield ('Virtual functions belong in edpm_network_config_template as '
                f'numvfs of type sriov_pf: {counts}.')
-    commands = '; '.join(
-        f'ethtool {option} DEVICE ' + ' '.join(
-            f'{name} {value}' for name, value in words.items())
-        for option, words in kernel_settings.list_network_words(
-            planned.profile.moderate_interrupts,
-            planned.profile.ring_entries).items())
+    commands = kernel_settings.format_network_commands(planned.profile,
+                                                       'DEVICE')
     if commands:
         yield ('What these commands set on network devices belongs there as '
                f'ethtool_opts: {commands}.')

@@ -102,7 +102,7 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
             'SR-IOVVirtualFunctions= of systemd.link or a profile of '
             'NetworkManager do the same; use only one of them.',
             '\n'.join(rules), source='Nova-Devices', activate=('reboot',))
-    rule = network_rule(planned)
+    rule = kernel_settings.format_network_rule(planned.profile)
     if rule:
         yield tree.make_file(
             NETWORK, 'Set the interrupts and rings of network devices. It '
@@ -255,9 +255,3 @@ def vf_rules(planned: plans.PlannedHost) -> list[str]:
             rules.append(kernel_settings.format_guid_rule(
                 item.device.address, item.count))
     return rules
-
-
-def network_rule(planned: plans.PlannedHost) -> str:
-    """Write the udev rule for network devices; empty if there is none."""
-    return kernel_settings.format_network_rule(
-        planned.profile.moderate_interrupts, planned.profile.ring_entries)

@@ -484,8 +484,7 @@ def _check_booted(planned: plans.PlannedHost, conf: cfg.ConfigOpts,
         after_reboot.KSM: kernel_settings.KSM_STOPPED}, 'the kernel')
     wanted = {}
     for option, pairs in kernel_settings.list_network_words(
-            planned.profile.moderate_interrupts,
-            planned.profile.ring_entries).items():
+            planned.profile).items():
         for name, value in pairs.items():
             wanted[f'{option} {name}'] = value
     _check_values(booted.network, wanted, 'network devices')

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 #: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
@@ -223,19 +224,27 @@ def format_guid_rule(address: str, count: int) -> str:
 UNMODERATED = {'adaptive-rx': 'off', 'rx-usecs': '0'}
 
 
-def list_network_words(moderate_interrupts: bool, ring_entries: int | None,
-                       ) -> dict[str, dict[str, str]]:
+def list_network_words(profile: profiles.Profile) -> dict[str, dict[str, str]]:
     """List what ethtool sets on each network device: option -> its words."""
     found = {}
-    if not moderate_interrupts:
+    if not profile.moderate_interrupts:
         found['-C'] = UNMODERATED
-    if ring_entries is not None:
-        found['-G'] = {'rx': str(ring_entries), 'tx': str(ring_entries)}
+    if profile.ring_entries is not None:
+        entries = str(profile.ring_entries)
+        found['-G'] = {'rx': entries, 'tx': entries}
     return found
 
 
-def format_network_rule(moderate_interrupts: bool,
-                        ring_entries: int | None) -> str:
+def format_network_commands(profile: profiles.Profile, device: str) -> str:
+    """Write the commands that set a network device; empty if none do."""
+    commands = []
+    for option, words in list_network_words(profile).items():
+        pairs = ' '.join(f'{name} {value}' for name, value in words.items())
+        commands.append(f'ethtool {option} {device} {pairs}')
+    return '; '.join(commands)
+
+
+def format_network_rule(profile: profiles.Profile) -> str:
     """Write the udev rule for the interrupts and rings of network devices.
 
     It is for functions of PCI devices. Their names are taken from the
@@ -243,12 +252,8 @@ def format_network_rule(moderate_interrupts: bool,
 
     :returns: empty if all is left to the drivers
     """
-    commands = [
-        ' '.join(['ethtool', option, '$$INTERFACE', *(
-            f'{name} {value}' for name, value in words.items())])
-        for option, words in list_network_words(moderate_interrupts,
-                                                ring_entries).items()]
+    commands = format_network_commands(profile, '$$INTERFACE')
     if not commands:
         return ''
     return ('ACTION=="add", SUBSYSTEM=="net", SUBSYSTEMS=="pci", '
-            f'RUN+="/bin/sh -c \'{"; ".join(commands)}\'"')
+            f'RUN+="/bin/sh -c \'{commands}\'"')

@@ -3,6 +3,7 @@
 """Rules about the hardware: devices, errors, throttling, links."""
 
 import collections
+import dataclasses
 from collections.abc import Iterator
 
 from hpcvirt.audit import fact
@@ -130,11 +131,15 @@ def _guids(subject: AuditSubject) -> Iterator[Violation]:
                  kernel_settings.format_guid_rule(address, created[address])))
 
 
+#: For programs that send small messages, as in study S5.
+_SMALL = dataclasses.replace(profiles.DEFAULT, moderate_interrupts=False,
+                             ring_entries=128)
+
+
 def _moderation(subject: AuditSubject) -> Iterator[Violation]:
     found = subject.facts.hardware.moderated
     profile = subject.profile or profiles.DEFAULT
-    rule = kernel_settings.format_network_rule(profile.moderate_interrupts,
-                                               profile.ring_entries)
+    rule = kernel_settings.format_network_rule(profile)
     names = [name if ring is None else f'{name} (ring of {ring})'
              for name, ring in found.items()]
     if rule:
@@ -144,8 +149,8 @@ def _moderation(subject: AuditSubject) -> Iterator[Violation]:
             f'interrupt moderation of {join_first(names)} is adaptive',
             'off, and rings of 128, if your programs send small messages: '
             'measure both',
-            tuple(f'ethtool -C {name} adaptive-rx off rx-usecs 0; '
-                  f'ethtool -G {name} rx 128 tx 128' for name in found))
+            tuple(kernel_settings.format_network_commands(_SMALL, name)
+                  for name in found))
 
 
 def _as_profile(subject: AuditSubject, profile: profiles.Profile,

@@ -645,6 +645,5 @@ class DevicesTest(audited.Case):
             for item in found:
                 self.assertEqual('warning', item.severity)
                 self.assertEqual(
-                    kernel_settings.format_network_rule(
-                        profile.moderate_interrupts, profile.ring_entries),
+                    kernel_settings.format_network_rule(profile),
                     item.change[-1])
