@@ -171,15 +171,12 @@ def _figures(run: record.Run, others: Sequence[record.Run],
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
     """Return the bounds of the user, and defaults for primary figures."""
-    directions: dict[str, outcome.Direction] = {}
-    for sample in run.samples:
-        for name, figure in sample.outcome.metrics.items():
-            directions[name] = figure.direction
+    measured = run.figures
     names, allowed = [*bounds.find_bounds(run)], _ALLOWED
     if run.launch is None:
         names, allowed = list_figures(run.benchmark), _ALLOWED_OF_HOST
-    return {**{metric: bounds.parse_overhead(allowed, directions[metric])
-               for metric in names if metric in directions}, **run.bounds}
+    return {**{name: bounds.parse_overhead(allowed, measured[name].direction)
+               for name in names if name in measured}, **run.bounds}
 
 
 def list_figures(benchmark: str) -> list[str]:

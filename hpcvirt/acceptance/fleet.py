@@ -239,10 +239,8 @@ def _find_leaf(pairs: Collection[Pair]) -> set[str]:
 
 def _find_losses(run: record.Run) -> dict[str, float]:
     """Return the loss for the smallest message, or the largest of a rate."""
-    directions: dict[str, outcome.Direction] = {}
-    for sample in run.samples:
-        for name, figure in sample.outcome.metrics.items():
-            directions[name] = figure.direction
+    directions = {name: figure.direction
+                  for name, figure in run.figures.items()}
     found: dict[str, str] = {}
     by_size = sorted(sample_pairs.metrics(run), key=lambda metric:
                      metric_definition.split(metric)[1] or 0)

@@ -14,10 +14,10 @@ others. If the user states facts, the default bounds are selected again.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import bibliography
 from hpcvirt import exception
@@ -53,13 +53,10 @@ def _nodes(run: record.Run, definition: definitions.Definition) -> str:
     return 'several' if spans and len(hosts) > 1 else 'one'
 
 
-def _pages(guest: Iterable[record.Sample]) -> str:
+def _pages(guest: Sequence[record.Sample]) -> str:
     """Find the guest's own page size; the fact ``pages`` is its backing."""
-    chosen: set[str] = set()
-    behind: set[str] = set()
-    for sample in guest:
-        chosen.update(sample.facts('pages.thp'))
-        behind.update(sample.facts('pages'))
+    chosen = list(record.list_facts(guest, 'pages.thp'))
+    behind = list(record.list_facts(guest, 'pages'))
     if not chosen:
         return ''
     is_large = all('[always]' in value for value in chosen)
@@ -92,10 +89,8 @@ def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     """
     if run.overhead_percent is not None:
         return _of_overhead(run, run.overhead_percent)
-    metrics = dict.fromkeys(itertools.chain.from_iterable(
-        sample.outcome.metrics for sample in run.samples))
     definition = catalogue.get(run.benchmark)
-    return find_defaults(definition, metrics, find_facts(run, definition))
+    return find_defaults(definition, run.figures, find_facts(run, definition))
 
 
 #: What a guest may lose more than in the study that its bound comes from. With
@@ -267,11 +262,8 @@ def _of_overhead(run: record.Run,
     definition = _definition(run)
     primary = None if definition is None else {
         figure.name for figure in definition.metrics if figure.primary}
-    metrics: dict[str, outcome.Metric] = {}
-    for sample in run.samples:
-        metrics.update(sample.outcome.metrics)
     return {name: _make_overhead(percent, metric.direction)
-            for name, metric in metrics.items()
+            for name, metric in run.figures.items()
             if primary is None or metric_definition.split(name)[0] in primary}
 
 

@@ -132,8 +132,8 @@ class _Facts:
 
     def values(self, side: record.Side, name: str) -> tuple[str, ...]:
         """List the distinct values of a fact, in the order of samples."""
-        return tuple(dict.fromkeys(itertools.chain.from_iterable(
-            sample.facts(name) for sample in self._samples[side])))
+        return tuple(dict.fromkeys(
+            record.list_facts(self._samples[side], name)))
 
     def states(self, side: record.Side, name: str) -> list[tuple[str, ...]]:
         """List the distinct combinations of a fact's values in a sample."""

@@ -13,6 +13,8 @@ import datetime
 import enum
 import posixpath
 import re
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -151,6 +153,12 @@ class Sample:
                 if name.partition('@')[0] == 'boot_id'})
 
 
+def list_facts(samples: Iterable[Sample], name: str) -> Iterator[str]:
+    """Yield the values of a fact in all samples."""
+    for sample in samples:
+        yield from sample.facts(name)
+
+
 @dataclasses.dataclass(frozen=True)
 class Attempt:
     """An earlier run on the same subject, whose samples count for a later run.
@@ -239,6 +247,14 @@ class Run:
         words = [self.benchmark, self.variant, self.shape, self.launch,
                  self.case]
         return ' '.join(word for word in words if word)
+
+    @property
+    def figures(self) -> Mapping[str, outcome.Metric]:
+        """Each figure that was measured, as the last sample has it."""
+        found: dict[str, outcome.Metric] = {}
+        for sample in self.samples:
+            found.update(sample.outcome.metrics)
+        return found
 
     @property
     def paths(self) -> Mapping[str, str]:

@@ -47,7 +47,8 @@ def make_subject(result: record.Result) -> ReportSubject:
     paths: list[str] = []
     for run in result.runs:
         samples += run.samples
-        flavors += [run.shape, *_list_facts(run.samples, 'server.flavor')]
+        flavors.append(run.shape)
+        flavors += record.list_facts(run.samples, 'server.flavor')
         paths += [f'{name}: {path}' for name, path in run.paths.items()]
     machines = {side: _machine(sample for sample in samples
                               if sample.side is side) for side in record.Side}
@@ -68,11 +69,11 @@ def _machine(samples: Iterable[record.Sample]) -> str:
     parts = []
     for name, words in (('cpu.model', '{}'), ('kernel', 'kernel {}'),
                         ('pages', '{} pages')):
-        found = _joined(_list_facts(samples, name))
+        found = _joined(record.list_facts(samples, name))
         if found:
             parts.append(words.format(found))
     choices: list[str] = []
-    for value in _list_facts(samples, 'pages.thp'):
+    for value in record.list_facts(samples, 'pages.thp'):
         chosen = re.search(r'\[(\w+)\]', value)
         if chosen:
             choices.append(chosen[1])
@@ -80,12 +81,6 @@ def _machine(samples: Iterable[record.Sample]) -> str:
     if thp:
         parts.append(f'transparent huge pages {thp}')
     return ', '.join(parts)
-
-
-def _list_facts(samples: Iterable[record.Sample], name: str) -> Iterator[str]:
-    """Yield the values of a fact in all samples."""
-    for sample in samples:
-        yield from sample.facts(name)
 
 
 def _joined(words: Iterable[str]) -> str:
