@@ -157,6 +157,24 @@ def require_version(plain: object, version: int, where: str) -> None:
             f'of hpcvirt reads {version}')
 
 
+def require_kind(plain: object, kinds: Sequence[str], where: str) -> str:
+    """Return the ``kind`` of a document, before anything else is read.
+
+    :raises InvalidInput: if it is missing, or none of these
+    """
+    if not isinstance(plain, dict) or 'kind' not in plain:
+        raise exception.InvalidInput(
+            where, "must be a mapping with the key 'kind', which is "
+            f'{" or ".join(kinds)}')
+    found = plain['kind']
+    for kind in kinds:
+        if found == kind:
+            return kind
+    raise exception.InvalidInput(
+        f'{where}: kind', f'must be {" or ".join(kinds)}, not '
+        f'{_shown(found)}' + words.nearest(str(found), kinds))
+
+
 def make_error(form: str, value: object) -> ValueError:
     """Make the error of a value that is not of the expected form."""
     return ValueError(f'must be {form}, not {_shown(value)}')

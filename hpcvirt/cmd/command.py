@@ -266,15 +266,15 @@ class Report(lister.Lister, Command):
     The rows are a part of the document. The formats csv and value print them;
     all formats do if columns are selected or sorted.
 
-    :cvar rows: key of the rows in the document, empty if the document is the
+    :ivar rows: key of the rows in the document, empty if the document is the
         list of rows
-    :cvar fields: keys of a row that are columns
+    :ivar fields: keys of a row that are columns
     :cvar more_formats: further formats of this command, which are in
         ``CommandResult.others``
     """
 
-    rows: ClassVar[str] = ''
-    fields: ClassVar[tuple[str, ...]] = ()
+    rows: str = ''
+    fields: tuple[str, ...] = ()
     more_formats: ClassVar[tuple[str, ...]] = ()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -301,11 +301,15 @@ class Report(lister.Lister, Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         return Command.run(self, parsed_args)
 
+    def choose(self, args: argparse.Namespace) -> None:
+        """Choose the rows and fields, if they depend on the arguments."""
+
     @abc.abstractmethod
     def answer(self, args: argparse.Namespace) -> CommandResult | None:
         """Return the result; None if the command has written it."""
 
     def act(self, parsed_args: argparse.Namespace) -> int:
+        self.choose(parsed_args)
         headings = list(map(_make_heading, self.fields))
         for name in ('columns', 'sort_columns'):
             setattr(parsed_args, name, [

@@ -182,20 +182,22 @@ def _read_conf(settings: str,
         input_file.name(path))
 
 
-def read_hosts(paths: Sequence[str]) -> list[host_model.Host]:
+def read_hosts(paths: Sequence[str],
+               folder: str = '') -> list[host_model.Host]:
     """Read the hosts of words [NAME=]PATH[*COUNT].
 
+    :param folder: the directory of relative paths
     :raises InvalidInput: if one is invalid, or two have the same name
     """
-    return list(_read_class(paths).list_topologies())
+    return list(_read_class(paths, folder=folder).list_topologies())
 
 
 def _read_class(paths: Sequence[str],
                 profile: str | dict[str, object] = 'default',
-                ) -> documents.FleetDocument:
+                folder: str = '') -> documents.FleetDocument:
     document = documents.FleetDocument('hosts', {
         CLASS: fleet_classes.FleetClass(
-            hosts=tuple(read_entries(paths)), profile=profile)},
+            hosts=tuple(read_entries(paths, folder)), profile=profile)},
         is_file=False)
     document.check_names()
     return document

@@ -34,7 +34,6 @@ COMMANDS = {
     'host capture': 'hpcvirt.cmd.host.audit:CaptureHost',
     'host audit': 'hpcvirt.cmd.host.audit:AuditHost',
     'host config': 'hpcvirt.cmd.host.config:ConfigureHosts',
-    'host accept': 'hpcvirt.cmd.host.accept:AcceptHost',
     'host report': 'hpcvirt.cmd.host.report:ReportHosts',
     'host supervise': 'hpcvirt.cmd.host.supervise:SuperviseHosts',
     'host watch': 'hpcvirt.cmd.host.watch:WatchHost',
@@ -57,16 +56,14 @@ COMMANDS = {
     'bench compare': 'hpcvirt.cmd.bench.compare:CompareOutputs',
     'bench report': 'hpcvirt.cmd.bench.report:ReportResults',
     'bench study show': 'hpcvirt.cmd.study.show:ShowStudy',
-    'bench study run': 'hpcvirt.cmd.study.run:RunStudy',
     'bench study compare': 'hpcvirt.cmd.study.show:CompareStudy',
     'bench tune plan': 'hpcvirt.cmd.tune.experiment:PlanTuning',
-    'bench tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
     'bench tune show': 'hpcvirt.cmd.tune.experiment:ShowExperiment',
 }
 
 #: The first words of commands to their summary, in the order of use.
 GROUPS = {
-    'host': 'read, audit, configure, accept and watch compute hosts',
+    'host': 'read, audit, configure and watch compute hosts',
     'flavor': 'plan, check and create the flavors of hosts',
     'fleet': 'write and summarize fleet documents',
     'explain': 'explain why an instance fits on no host',
@@ -74,9 +71,9 @@ GROUPS = {
     'make-room': 'find the fewest moves that make room for an instance',
     'drain': 'empty hosts by migrations',
     'simulate': 'replay a workload over a fleet',
-    'bench': 'measure guests against native; run studies; tune profiles',
-    'bench study': 'show published studies and run them again',
-    'bench tune': 'measure which choices of a profile pay',
+    'bench': 'measure guests against native; accept hosts; run studies',
+    'bench study': 'show published studies and compare with them',
+    'bench tune': 'find out which choices of a profile pay',
 }
 
 

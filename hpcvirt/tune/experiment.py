@@ -18,6 +18,9 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.bench.model import host_pattern
+
+KIND = 'experiment'
 
 #: The value that every choice has: the profile as it is.
 TODAY = 'today'
@@ -107,6 +110,7 @@ class Never:
 class Experiment:
     """An experiment.
 
+    :ivar kind: ``experiment``
     :ivar schema_version: 1
     :ivar name: the name of the record; a document that changes needs another
         name
@@ -134,6 +138,9 @@ class Experiment:
     :ivar boot_minutes: how long it takes to boot all guests; 3 by default
     :ivar reboot_minutes: how long it takes to change the settings of a host;
         15 by default
+    :ivar image: an image with the programs, by its name or UUID
+    :ivar network: a network on which this machine reaches instances by ssh
+    :ivar user: the login name in the instances; ``root`` by default
     :ivar native: the host itself as a target (``ssh://{host}``, where
         ``{host}`` stands for its name), so that the result also says how far a
         full host of guests is from native
@@ -144,6 +151,7 @@ class Experiment:
         is needed if a choice changes settings of the host
     """
 
+    kind: str
     schema_version: int
     name: _Name
     fleet: str
@@ -158,7 +166,10 @@ class Experiment:
     confirm_boots: Annotated[int, serialization.whole(5, 1000)] = 10
     boot_minutes: _Minutes = 3.0
     reboot_minutes: _Minutes = 15.0
-    native: str | None = None
+    image: str | None = None
+    network: str | None = None
+    user: str = 'root'
+    native: Annotated[str, host_pattern.check('ssh://{host}')] | None = None
     limits: Limits
     never: Never = Never()
     apply: tuple[str, ...] = ()
@@ -176,6 +187,7 @@ def read(plain: object, where: str) -> Experiment:
     :param where: the file, for errors
     :raises InvalidInput: naming the place of the fault
     """
+    serialization.require_kind(plain, (KIND,), where)
     serialization.require_version(plain, 1, where)
     experiment = serialization.load(Experiment, plain, where)
     for place, fault in _faults(experiment):

@@ -66,12 +66,10 @@ class TuneRecord:
     """What an experiment has measured so far.
 
     :ivar digest: digest of the document and the names of its hosts
-    :ivar options: the options of the command that the figures depend on
     """
 
     name: str
     digest: str
-    options: str = ''
     trials: tuple[model.Trial, ...] = ()
     reboots: int = 0
     schema_version: int = 1
@@ -89,9 +87,8 @@ def locate(data: str, name: str, kind: str = 'json') -> str:
 def find_record(data: str, wanted: TuneRecord) -> TuneRecord:
     """Read the record of an experiment.
 
-    :param wanted: returned if there is none; empty options stand for any
+    :param wanted: returned if there is none
     :raises InvalidInput: if it is damaged, or was begun with another document
-        or other options
     """
     where = locate(data, wanted.name)
     found = saved_document.find(TuneRecord, wanted.schema_version, where)
@@ -101,19 +98,16 @@ def find_record(data: str, wanted: TuneRecord) -> TuneRecord:
         raise exception.InvalidInput(
             where, 'is the record of another document of the name '
             f'{wanted.name}; give the document another name')
-    if wanted.options not in ('', found.options):
-        raise exception.InvalidInput(where, f'was begun with {found.options}')
     return found
 
 
-def make_record(space: model.Space, name: str,
-                options: str = '') -> TuneRecord:
+def make_record(space: model.Space, name: str) -> TuneRecord:
     """Make the record of an experiment that has no trial yet."""
     today = space.configurations[space.today]
     text = json.dumps(serialization.dump([
         space.experiment, today.content, today.flavor, today.guests,
         [host.name for host in space.hosts]]), sort_keys=True)
-    return TuneRecord(name, hashlib.sha256(text.encode()).hexdigest(), options)
+    return TuneRecord(name, hashlib.sha256(text.encode()).hexdigest())
 
 
 @dataclasses.dataclass(kw_only=True)

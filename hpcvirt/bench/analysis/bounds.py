@@ -30,6 +30,9 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.model import cpuset
 
+#: The source of the bounds that a user gives.
+OF_USER = 'given by the user'
+
 
 def find_facts(run: record.Run,
                definition: definitions.Definition) -> dict[str, str]:
@@ -157,7 +160,7 @@ def parse(text: str) -> tuple[str, judgement.Bound]:
     if not equals or not metric.strip():
         raise exception.InvalidInput(text, 'is not METRIC=RATIO')
     return metric.strip(), judgement.Bound(_number(ratio, text),
-                                           source='given by the user')
+                                           source=OF_USER)
 
 
 def parse_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
@@ -183,7 +186,7 @@ def _make_overhead(percent: float,
     slowdown = 1 + percent / 100
     return judgement.Bound(
         slowdown if direction is outcome.Direction.DOWN else 1 / slowdown,
-        source='given by the user')
+        source=OF_USER)
 
 
 def _bound(rule: definitions.BoundRule,

@@ -29,10 +29,12 @@ class Advice:
 
     :ivar pairs: gives enough pairs, whose number replaces ``{}``
     :ivar bound: gives a bound to a benchmark without one
+    :ivar launch: asks about the current launch alone
     """
 
     pairs: str
     bound: str
+    launch: str = 'give --this-launch'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +53,14 @@ class Instances:
 def foresee(wanted: Sequence[requests.RunRequest],
             groups: Iterable[Instances], purpose: record.Purpose, pairs: int,
             bounds: Mapping[str, judgement.Bound] | None = None,
+            overhead_percent: float | None = None,
             ) -> tuple[record.Run, ...]:
     """Foresee the runs in instances, as far as a verdict depends on them.
 
     :param groups: all that are judged together, measured one after the other
     :param pairs: number of pairs, or of samples of an unpaired run
     :param bounds: bounds of the user
+    :param overhead_percent: how much slower guests may be in other metrics
     :raises InvalidInput: if more pairs are needed than are usual
     """
     runs = []
@@ -74,7 +78,8 @@ def foresee(wanted: Sequence[requests.RunRequest],
                     request, len(group.hosts),
                     f'{len(group.hosts)}x{group.cpus}', group.flavor),
                 parameters={**fixed, **request.settings},
-                bounds=bounds or {}, launch=request.launch,
+                bounds=bounds or {}, overhead_percent=overhead_percent,
+                launch=request.launch,
                 relaunched=request.launch is not record.Launch.COLD))
     return plans.set_counts(runs, pairs)
 
@@ -103,7 +108,7 @@ def _check_compared(run: record.Run, advice: Advice) -> None:
         raise exception.InvalidInput(
             run.label, 'the guest cannot be rebooted, and one boot says '
             'nothing about the next one; name the guest as server:NAME, '
-            'or give --this-launch to ask about this boot alone')
+            f'or {advice.launch} to ask about this boot alone')
     _check_count(run, 'pairs pass no guest', plans.find_least(run), advice)
 
 

@@ -166,8 +166,8 @@ def _choose_pairs(run: record.Run) -> int:
     pairs = find_least(run)
     if pairs > MAX_USUAL_PAIRS:
         raise exception.InvalidInput(
-            run.label, f'its bounds need {pairs} pairs; give --pairs {pairs} '
-            'to measure as many, or a wider bound')
+            run.label, f'its bounds need {pairs} pairs, which must be asked '
+            'for; or give a wider bound')
     if any(goal.is_of_study for goal in find_goals(run)):
         pairs = max(pairs, STUDY_PAIRS)
     return pairs
@@ -265,16 +265,16 @@ def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,
         return (None,) if is_aa else (record.Launch.WARM,)
     if is_aa:
         raise exception.InvalidInput(
-            f'--launch {word}', 'the native place is the guest itself, and '
+            f'launch {word}', 'the native place is the guest itself, and '
             'there is no reboot before native runs')
     if of_launch:
         raise exception.InvalidInput(
-            f'--launch {word}', 'relaunches the guest, which --this-launch '
-            'does not allow')
+            f'launch {word}', 'relaunches the guest, but only this launch '
+            'is to be judged')
     for pair in pairs:
         if pair.guest.rebooter is None:
             raise exception.InvalidInput(
-                f'--launch {word}', f'{pair.guest.place.name} cannot be '
+                f'launch {word}', f'{pair.guest.place.name} cannot be '
                 'rebooted: it is not given as server:')
     if word == 'cold':
         return (record.Launch.COLD,)

@@ -88,6 +88,11 @@ def read_settings(words: Iterable[str], option: str,
     return tuple(found)
 
 
+def list_settings(given: Mapping[str, str]) -> tuple[Setting, ...]:
+    """Return the settings that a document gives."""
+    return tuple(Setting(key, value) for key, value in given.items())
+
+
 def settings_of(definition: definitions.Definition,
                 settings: Iterable[Setting]) -> dict[str, str]:
     """Return the settings for a benchmark; the last value of a key counts."""
@@ -99,6 +104,7 @@ def check_used(benchmarks: Sequence[definitions.Definition],
                settings: Iterable[Setting], option: str) -> None:
     """Check that each setting is for one of the benchmarks.
 
+    :param option: how the settings are given, for errors
     :raises InvalidInput: for the first setting that is not
     """
     for setting in settings:
@@ -109,9 +115,10 @@ def check_used(benchmarks: Sequence[definitions.Definition],
 
 
 def check_bounds(benchmarks: Iterable[definitions.Definition],
-                 metrics: Iterable[str]) -> None:
+                 metrics: Iterable[str], option: str) -> None:
     """Check that each metric with a bound is one of the benchmarks'.
 
+    :param option: how the bounds are given, for errors
     :raises InvalidInput: for the first metric that is not
     """
     figures: list[metric_definition.MetricDefinition] = []
@@ -121,5 +128,5 @@ def check_bounds(benchmarks: Iterable[definitions.Definition],
         if metric_definition.find(figures, metric) is None:
             known = dict.fromkeys(figure.form for figure in figures)
             raise exception.InvalidInput(
-                f'--bound {metric}', 'none of the named benchmarks has this '
+                f'{option} {metric}', 'none of the named benchmarks has this '
                 f'metric; they have {", ".join(known)}')

@@ -193,7 +193,7 @@ def select_benchmarks(case: study.Case,
     allowed = sorted(stand_ins)
     if definition.name not in allowed:
         raise exception.InvalidInput(
-            f'--instead {stand_in}', f'does not stand in for a benchmark of '
+            stand_in, f'does not stand in for a benchmark of '
             f'{case.id}; ' + (f'choose from {", ".join(allowed)}' if allowed
                               else 'no other benchmark does'))
     selected: dict[tuple[str, str], study.StudyBenchmark] = {}
@@ -222,8 +222,7 @@ def check_guest_count(case: study.Case, count: int) -> None:
         wanted = str(most)
     if count < least or (most is not None and count > most):
         raise exception.InvalidInput(
-            case.id, f'needs {wanted} guests, not {count}; give --where once '
-            'for each')
+            case.id, f'needs {wanted} guests, not {count}')
 
 
 def scale_parameters(case: study.Case, benchmark: study.StudyBenchmark,

@@ -12,8 +12,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --catalogue."""
     parser.add_argument(
         '--catalogue', action='append', default=[], metavar='DIR',
-        help='a folder of your benchmarks (default: '
-        f'${child_environment.CATALOGUE})')
+        help=f'your benchmarks (default: ${child_environment.CATALOGUE})')
 
 
 def choose(args: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import runs
-from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd import store_arguments
 
 if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store as stores

@@ -1,85 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench run``: measure a guest against native."""
+"""``hpcvirt bench run``: the one command that measures.
+
+It takes benchmarks by their names, for guests that exist, or a document, whose
+``kind`` says what is measured: :mod:`hpcvirt.cmd.bench.acceptance`,
+:mod:`hpcvirt.cmd.bench.study`, :mod:`hpcvirt.cmd.bench.experiment`.
+"""
 
 import argparse
-from collections.abc import Sequence
+import dataclasses
+import types
 
 from hpcvirt import exception
-from hpcvirt import serialization
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
-from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
-from hpcvirt.bench.report import prospects
-from hpcvirt.bench.report import text
 from hpcvirt.bench.run import decidable
-from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
-from hpcvirt.bench.run import sides
 from hpcvirt.cmd import command
-from hpcvirt.cmd import extras
-from hpcvirt.cmd import output
+from hpcvirt.cmd import store_arguments
 from hpcvirt.cmd.bench import catalogue_arguments
-from hpcvirt.cmd.bench import progress
+from hpcvirt.cmd.bench import documents
+from hpcvirt.cmd.bench import guests
 from hpcvirt.cmd.bench import runs
-from hpcvirt.cmd.bench import store_arguments
-from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
-from hpcvirt.model import cpuset
 
 _EPILOG = f"""\
 A TARGET is {targets.FORMS}.
-Equal targets show the noise of the machine. Without --native there is no
-verdict. Status 0: PASS (or valid without a verdict), 1: FAIL, INCONCLUSIVE or
-INVALID, 2: the measurement failed.
+Equal targets show the noise of the machine. Status 0: PASS (or valid without a
+verdict), or the steps can be taken; 1: another verdict; 2: nothing was found.
 """
 
-_WHERE = '--where'
-_NATIVE = '--native'
-_STOP = '--stop'
-_NATIVE_CPUS = '--native-cpus'
-_NO_VERDICT = '--no-verdict'
-_OTHERWISE = f'or {_NO_VERDICT} to measure without a verdict'
+_OTHERWISE = 'or --no-verdict to measure without a verdict'
 _ADVICE = decidable.Advice(
     f'give --pairs {{}}, {_OTHERWISE}',
     f'give --bound METRIC=RATIO or --overhead PERCENT, {_OTHERWISE}')
 
 
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """One of the ways in which the command is called.
+
+    :ivar named: what is given, for errors
+    :ivar options: the options that it takes, besides those of all forms
+    :ivar rows: as :attr:`hpcvirt.cmd.command.Report.rows`
+    :ivar formats: the formats that only it has
+    """
+
+    named: str
+    options: tuple[str, ...]
+    rows: str = 'runs'
+    fields: tuple[str, ...] = ('id', 'benchmark', 'variant', 'host', 'shape',
+                               'launch')
+    formats: tuple[str, ...] = ()
+
+
+_NAMES = _Form('benchmarks by name', (
+    '--where', '--native', '--native-cpus', '--launch', '--this-launch',
+    '--pairs', '--warm-ups', targets.SET, '--bound', '--overhead',
+    '--no-verdict', '--shape'))
+_STOP = _Form('--stop', ('--stop',))
+#: Each kind of document, with the options that say what one call does with it.
+_KINDS = {
+    'acceptance': _Form(
+        'an acceptance document', ('--apply', '--quick', '--repaired'),
+        'parts', ('flavor', 'instances', 'result'), ('junit',)),
+    'experiment': _Form(
+        'an experiment document', ('--apply', '--check', '--restore'),
+        'steps', ('stage', 'host', 'values')),
+    'study': _Form('a study document', ('--apply',)),
+}
+_FORMS = (_NAMES, _STOP, *_KINDS.values())
+
+
 class RunBenchmarks(command.Report):
-    """Measure a guest against native.
+    """Measure guests against native: benchmarks, or what a document says.
 
     Run benchmarks in a guest and natively, in interleaved pairs, and judge the
-    guest. If the run is interrupted, the same command continues it.
+    guest. A DOCUMENT accepts a HOST, runs a case of a study or carries out an
+    experiment. If the run is interrupted, the same command continues it.
     """
 
     epilog = _EPILOG
-    rows = 'runs'
-    fields = ('id', 'benchmark', 'variant', 'host', 'shape', 'launch')
+    more_formats = _KINDS['acceptance'].formats
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        if isinstance(parser, command.CommandParser):
+            parser.intermixed = True
         parser.add_argument(
-            'benchmarks', nargs='*', metavar='NAME[/VARIANT]',
-            help='a benchmark of "hpcvirt bench list"')
+            'what', nargs='*', metavar='NAME|DOCUMENT',
+            help='benchmarks, or a .yaml and, to accept it, a HOST')
         parser.add_argument(
-            '--study', metavar='ID/CASE',
-            help='take benchmarks, sizes and launch of a case')
+            '--where', action='append', metavar='TARGET',
+            help='the guest; several are measured together')
         parser.add_argument(
-            '--instead', metavar='NAME',
-            help='a free benchmark in place of one of the case')
+            '--native', action='append', metavar='TARGET',
+            help='the host, once or for each (without: no verdict)')
         parser.add_argument(
-            _WHERE, action='append', default=[], metavar='TARGET',
-            help='the guest; several guests are measured together')
-        parser.add_argument(
-            _NATIVE, action='append', metavar='TARGET',
-            help='the host of the guest; once, or once for each guest')
-        parser.add_argument(
-            _NATIVE_CPUS, action='append', metavar='LIST',
+            '--native-cpus', action='append', metavar='LIST',
             help='the CPUs of native runs (default: as the guest)')
         parser.add_argument(
-            '--launch', choices=('warm', 'cold', 'both'),
-            metavar='STATE', help='warm, in several boots with a warm-up '
-            '(default); cold, rebooted before each sample; or both')
+            '--launch', choices=('warm', 'cold', 'both'), metavar='STATE',
+            help='warm (default), cold (a reboot before each), or both')
         parser.add_argument(
             '--this-launch', action='store_true',
             help='judge only this launch of the guest, not its flavor')
@@ -88,154 +110,133 @@ class RunBenchmarks(command.Report):
             help='the pairs (default: as the bounds need, at least '
             f'{sample_pairs.MIN_PASS_PAIRS})')
         parser.add_argument(
-            '--warm-ups', type=command.whole_number(0, 100), default=1,
-            metavar='N',
-            help='the runs to discard first and after each reboot (default: '
-            '%(default)s)')
+            '--warm-ups', type=command.whole_number(0, 100), metavar='N',
+            help='runs to discard first and after reboots (default: 1)')
         parser.add_argument(
-            targets.SET, action='append', default=[], metavar='KEY=VALUE',
-            dest='settings',
+            targets.SET, action='append', metavar='KEY=VALUE',
             help='a size, ranks, threads or a path of the benchmark')
         parser.add_argument(
-            '--bound', action='append', default=[], metavar='METRIC=RATIO',
-            dest='bounds',
+            '--bound', action='append', metavar='METRIC=RATIO',
             help='the worst ratio guest / native that passes')
         parser.add_argument(
             '--overhead', metavar='PERCENT',
             help='how much slower the guest may be')
         parser.add_argument(
-            _NO_VERDICT, action='store_true',
+            '--no-verdict', action='store_true',
             help='measure although no verdict can follow')
         parser.add_argument(
-            '--shape', default='', metavar='IxC',
+            '--shape', metavar='IxC',
             help='instances x cores, such as 4x8, which selects bounds')
         parser.add_argument(
-            _STOP, metavar='RESULT',
-            help='stop an unfinished run of "bench report --unfinished"')
+            '--stop', metavar='RESULT',
+            help='stop a run of "bench report --unfinished"')
+        parser.add_argument(
+            '--apply', action='store_true',
+            help='take the steps of a document; else they are printed')
+        parser.add_argument(
+            '--quick', action='store_true',
+            help='only the quick gate of an acceptance, without a cloud')
+        parser.add_argument(
+            '--repaired', metavar='TEXT',
+            help='what was repaired since the last acceptance')
+        parser.add_argument(
+            '--check', metavar='PROFILE',
+            help='only compare a profile in the boots of an experiment')
+        parser.add_argument(
+            '--restore', action='store_true',
+            help='only restore what a killed experiment left')
         targets.add_options(parser)
         store_arguments.add(parser)
         catalogue_arguments.add(parser)
 
+    def choose(self, args: argparse.Namespace) -> None:
+        """Find out what is given, and refuse the options of other forms."""
+        self._document = None
+        form = _NAMES
+        if args.stop is not None:
+            form = _STOP
+        elif args.what and documents.is_document(args.what[0]):
+            self._document = documents.read(args.what[0])
+            form = _KINDS[self._document.kind]
+        _check_options(args, form)
+        self.rows, self.fields = form.rows, form.fields
+
     def answer(self, args: argparse.Namespace,
                ) -> command.CommandResult | None:
-        """Measure and judge the guest, or stop a run."""
+        """Measure, or stop a run."""
         catalogue_arguments.choose(args)
         if args.stop is not None:
-            return _stop(args)
-        if not args.where:
-            raise exception.InvalidInput(_WHERE, 'is missing')
-        own_bounds = dict(bounds.parse(word) for word in args.bounds)
-        settings = requests.read_settings(args.settings, targets.SET)
-        case = study_case.read(args)
-        wanted = () if case else requests.find(args.benchmarks, settings,
-                                               record.Launch.WARM)
-        definitions = case.definitions if case else [
-            request.definition for request in wanted]
-        requests.check_used(definitions, settings, targets.SET)
-        requests.check_bounds(definitions, own_bounds)
-        overhead = None
-        if args.overhead is not None:
-            overhead = bounds.read_overhead(args.overhead)
-        is_judged = _needs_bounds(args)
-        if is_judged and overhead is None:
-            decidable.check_bounded(
-                decidable.find_unbounded(definitions, own_bounds), _ADVICE)
-        pairs = _pairs(args)
-        if case:
-            wanted = case.requests(sides.whole(pairs), settings)
-        plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
-                          warm_ups=args.warm_ups, shape=args.shape,
-                          launch=args.launch or '', of_launch=args.this_launch,
-                          bounds=own_bounds, overhead_percent=overhead)
-        if is_judged:
-            decidable.check([planned.run for planned in plan.runs], _ADVICE)
-        judged = verdict.judge_result(_measure(args, plan, pairs))
-        status = verdict.exit_status(judged)
-        if args.no_verdict and verdict.is_unbounded(judged):
-            status = 0
-        return command.CommandResult(
-            serialization.dump(judged),
-            lambda: text.table(judged, output.width() or 100),
-            status=status)
+            if args.what:
+                raise exception.InvalidInput(args.what[0][:64],
+                                             'contradicts --stop')
+            return command.CommandResult([], str, runs.stop(args))
+        if self._document is None:
+            return _measure_names(args)
+        result: command.CommandResult = _load(self._document.kind).answer(
+            args, self._document)
+        return result
 
 
-def _stop(args: argparse.Namespace) -> command.CommandResult:
-    for option, given in (('NAME', args.benchmarks), (_WHERE, args.where),
-                          (_NATIVE, args.native), ('--study', args.study)):
-        if given:
-            raise exception.InvalidInput(option, f'contradicts {_STOP}')
-    return command.CommandResult([], str, runs.stop(args))
+def _load(kind: str) -> types.ModuleType:
+    """Import what carries out documents of a kind, which takes a while."""
+    if kind == 'acceptance':
+        from hpcvirt.cmd.bench import acceptance
+        return acceptance
+    if kind == 'study':
+        from hpcvirt.cmd.bench import study
+        return study
+    from hpcvirt.cmd.bench import experiment
+    return experiment
 
 
-def _needs_bounds(args: argparse.Namespace) -> bool:
-    """Whether the run is to end in a verdict.
+def _check_options(args: argparse.Namespace, form: _Form) -> None:
+    """Check that no option is given that belongs to other forms only."""
+    known: list[str] = []
+    for each in _FORMS:
+        known += each.options
+    for option in dict.fromkeys(known):
+        value = getattr(args, option.removeprefix('--').replace('-', '_'))
+        if option not in form.options and not (value is None
+                                               or value is False):
+            raise exception.InvalidInput(option, _say_owners(
+                [each.named for each in _FORMS if option in each.options],
+                form))
+    for each in _FORMS:
+        if args.formatter in each.formats and each is not form:
+            raise exception.InvalidInput(f'--format {args.formatter}',
+                                         _say_owners([each.named], form))
 
-    :raises InvalidInput: if there is to be none, but a bound is given
-    """
-    if args.no_verdict and (args.bounds or args.overhead is not None):
+
+def _say_owners(owners: list[str], form: _Form) -> str:
+    if form is _STOP:
+        return 'contradicts --stop'
+    return f'is for {" or ".join(owners)}, not for {form.named}'
+
+
+def _measure_names(args: argparse.Namespace) -> command.CommandResult:
+    """Measure benchmarks that are given by their names."""
+    if not args.what:
         raise exception.InvalidInput(
-            _NO_VERDICT, 'contradicts --bound and --overhead')
-    return bool(args.native) and not args.no_verdict
-
-
-def _purpose(args: argparse.Namespace) -> record.Purpose:
-    if not args.native:
-        return record.Purpose.UNPAIRED
-    return (record.Purpose.AA if args.native == args.where
-            else record.Purpose.COMPARE)
-
-
-def _pairs(args: argparse.Namespace) -> tuple[sides.Pair, ...]:
-    count = len(args.where)
-    natives = _spread(_NATIVE, args.native or [], count)
-    lists = _spread(_NATIVE_CPUS, args.native_cpus or [], count)
-    if lists and not natives:
-        raise exception.InvalidInput(_NATIVE_CPUS, f'needs {_NATIVE}')
-    cpus = [cpuset.parse(words, _NATIVE_CPUS) for words in lists]
-    guests, hosts = ([targets.find_named(args, word) for word in words]
-                     for words in (args.where, natives))
-    return sides.pair(guests, hosts, cpus)
-
-
-def _spread(option: str, values: Sequence[str], count: int) -> list[str]:
-    """Return a value for each guest; a single value is for all guests."""
-    if len(values) == 1:
-        return list(values) * count
-    if values and len(values) != count:
+            'NAME', 'is missing; name benchmarks, or a document')
+    if not args.where:
+        raise exception.InvalidInput('--where', 'is missing')
+    if args.no_verdict and (args.bound or args.overhead is not None):
         raise exception.InvalidInput(
-            option, f'is given {len(values)} times; give it once, or once '
-            f'for each --where ({count})')
-    return list(values)
-
-
-def _measure(args: argparse.Namespace, plan: plans.RunPlan,
-             pairs: Sequence[sides.Pair]) -> record.Result:
-    with extras.bench():
-        from hpcvirt.bench.run import runner
-    store = store_arguments.open_store(args)
-    shown = progress.Terminal(args.data)
-    for line in prospects.describe(plan):
-        shown.planned(line)
-    try:
-        return store.result(runner.execute(
-            plan, store, runner.read_versions('hpcvirt'), shown))
-    except KeyboardInterrupt:
-        shown.stop()
-        where = ''
-        if shown.result:
-            where = ('; "hpcvirt bench report --unfinished" lists it, '
-                     f'"hpcvirt bench run --stop {shown.result}" ends it')
-        output.complain(
-            'hpcvirt: interrupted; finished samples are kept, the current '
-            'sample continues on its target unless that is a node of Slurm, '
-            f'and the same command continues the run{where}')
-        raise
-    except exception.Unreachable as exc:
-        raise exception.Unreachable(
-            f'{exc}; finished samples are kept, and the same command '
-            'continues the run') from exc
-    finally:
-        shown.stop()
-        for pair in pairs:
-            pair.close()
-        store.close()
+            '--no-verdict', 'contradicts --bound and --overhead')
+    own_bounds = dict(bounds.parse(word) for word in args.bound or ())
+    settings = requests.read_settings(args.set or (), targets.SET)
+    wanted = requests.find(args.what, settings, record.Launch.WARM)
+    definitions = [request.definition for request in wanted]
+    requests.check_used(definitions, settings, targets.SET)
+    requests.check_bounds(definitions, own_bounds, '--bound')
+    return guests.measure(args, guests.GuestRun(
+        definitions=definitions, make_requests=lambda _: wanted,
+        where=args.where, native=args.native or (),
+        native_cpus=args.native_cpus or (), pairs=args.pairs,
+        warm_ups=1 if args.warm_ups is None else args.warm_ups,
+        launch=args.launch or '', of_launch=args.this_launch,
+        shape=args.shape or '', bounds=own_bounds,
+        overhead_percent=None if args.overhead is None
+        else bounds.read_overhead(args.overhead),
+        is_judged=not args.no_verdict, advice=_ADVICE,
+        name=lambda key: '--' + key.replace('_', '-')))

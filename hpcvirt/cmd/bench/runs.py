@@ -18,7 +18,7 @@ from hpcvirt.bench.run import schedule
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd import store_arguments
 from hpcvirt.cmd.bench import targets
 
 if typing.TYPE_CHECKING:

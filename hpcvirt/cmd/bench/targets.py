@@ -19,7 +19,6 @@ from hpcvirt.bench.execute import local
 from hpcvirt.bench.execute import slurm
 from hpcvirt.bench.execute import ssh
 from hpcvirt.bench.run import target
-from hpcvirt.cmd.bench import store_arguments
 
 FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
@@ -38,31 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help='an entry of clouds.yaml, for server:')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
                         default='known', metavar='KEYS',
-                        help='known ssh host keys only (default), or '
-                        'accept-new: also the first of a new machine')
-
-
-def add_instances(parser: argparse.ArgumentParser,
-                  has_settings: bool = True) -> None:
-    """Add the arguments of commands that measure in their own instances.
-
-    These are --user, --apply, and those of targets and of the store.
-
-    :param has_settings: add --set as well
-    """
-    parser.add_argument('--user', default='root', metavar='NAME',
-                        help='login name in the instances (default: '
-                        '%(default)s)')
-    if has_settings:
-        parser.add_argument(SET, action='append', default=[],
-                            metavar='KEY=VALUE', dest='settings',
-                            help='a setting of a benchmark, as for "bench '
-                            'run"')
-    parser.add_argument('--apply', action='store_true',
-                        help='carry out the steps; without it they are only '
-                        'printed')
-    add_options(parser)
-    store_arguments.add(parser)
+                        help='ssh host keys: known (default), or accept-new')
 
 
 def _find_job_directory() -> str:
@@ -81,6 +56,19 @@ def _find_job_directory() -> str:
             child_environment.JOB_DIRECTORY,
             f'must be an absolute path, not {text!r}')
     return path
+
+
+def check(text: str) -> None:
+    """Check that a target has one of the forms, without a connection.
+
+    :raises InvalidInput: if it has not
+    """
+    scheme, _, rest = text.partition(':')
+    if text.startswith('ssh://'):
+        ssh.SSHExecutor.from_url(text)
+    elif text != 'local' and not (rest and (
+            scheme in ('slurm', 'server') or plug_ins.find(GROUP, scheme))):
+        raise _make_unknown(text)
 
 
 def find(args: argparse.Namespace, text: str) -> target.Target:
@@ -110,9 +98,13 @@ def _find(text: str, cloud: str | None, host_key: str) -> target.Target:
     connect = plug_ins.find(GROUP, scheme) if colon and rest else None
     if connect is not None:
         return _connect_added(connect, scheme, rest)
+    raise _make_unknown(text)
+
+
+def _make_unknown(text: str) -> exception.InvalidInput:
     added = ''.join(f', or {name}:NAME' for name in plug_ins.names(GROUP))
-    raise exception.InvalidInput(printable.hide_user(text),
-                                 f'not a target: {FORMS}{added}')
+    return exception.InvalidInput(printable.hide_user(text),
+                                  f'not a target: {FORMS}{added}')
 
 
 def _connect_added(connect: Callable[[str], executor.Executor], scheme: str,
@@ -141,13 +133,14 @@ def find_named(args: argparse.Namespace, text: str) -> target.Target:
     return dataclasses.replace(find(args, text), named=text)
 
 
-def find_server(args: argparse.Namespace, server_id: str, flavor: str,
-                key_file: str) -> target.Target:
+def find_server(args: argparse.Namespace, user: str, server_id: str,
+                flavor: str, key_file: str) -> target.Target:
     """Return the target for an instance that was started for a benchmark.
 
+    :param user: the login name in the instance
     :param flavor: flavor for its results; the instance may have a copy of it
     """
-    found = find(args, f'server:{args.user}@{server_id}?key='
+    found = find(args, f'server:{user}@{server_id}?key='
                  + urllib.parse.quote(key_file))
     return dataclasses.replace(
         found, flavor=flavor, facts={**found.facts, 'server.flavor': flavor})

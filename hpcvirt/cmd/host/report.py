@@ -12,7 +12,7 @@ from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
-from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd import store_arguments
 
 
 class ReportHosts(command.Report):

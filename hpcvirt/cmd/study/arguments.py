@@ -38,7 +38,8 @@ def add_hosts(parser: argparse.ArgumentParser) -> None:
         parser.intermixed = True
     parser.add_argument(
         'path', metavar=hosts.METAVAR, nargs='*', help='the topology of a '
-        'host, or of several; with --fleet, a class or a host of it')
+        'host, or of several, to run it on; with --fleet, a class or a host '
+        'of it')
     hosts.add_fleet(parser)
 
 

@@ -28,7 +28,7 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
-from hpcvirt.cmd.bench import store_arguments
+from hpcvirt.cmd import store_arguments
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.topology.alike import classes as alike_classes
@@ -43,7 +43,7 @@ from hpcvirt.tune import model
 class PlanTuning(command.Report):
     """Plan an experiment that compares choices of a profile.
 
-    Print how many configurations "hpcvirt bench tune run" would measure, the
+    Print how many configurations "hpcvirt bench run" would measure, the
     boots, reboots and hours that this takes at most, the smallest effect of
     each choice that it can show, and the guests, cores and memory of a host
     with each value. An experiment that cannot show the differences that matter
@@ -166,17 +166,23 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
                         help='the file of the experiment, as YAML or JSON')
 
 
-def read(path: str, profile: str | None = None) -> model.Space:
+def read(path: str) -> model.Space:
+    """Read and plan the experiment of a file; see :func:`plan`."""
+    return plan(yaml_file.read(path, hosts.MAX_PROFILE_BYTES),
+                input_file.name(path))
+
+
+def plan(plain: object, where: str,
+         profile: str | None = None) -> model.Space:
     """Read an experiment and all files that it names, and plan it.
 
-    :param path: the file; the fleet is relative to its folder
+    :param plain: the document
+    :param where: its file; the fleet is relative to its folder
     :param profile: a profile to confirm instead of the screening
     :raises InvalidInput: for an invalid file, a configuration that cannot be
         planned, or limits within which nothing can be decided
     """
-    where = input_file.name(path)
-    experiment = experiments.read(
-        yaml_file.read(path, hosts.MAX_PROFILE_BYTES), where)
+    experiment = experiments.read(plain, where)
     fleet = hosts.read_fleet(
         os.path.join(os.path.dirname(where), experiment.fleet))
     own = fleet.classes.get(experiment.host_class)
@@ -258,5 +264,5 @@ def _read(args: argparse.Namespace) -> tuple[
     if not trials:
         raise exception.InvalidInput(
             tuning.locate(args.data, name), 'has no trial: "hpcvirt bench '
-            'tune run --apply" has made none of this experiment here')
+            'run --apply" has made none of this experiment here')
     return space, analysis.analyse(space, trials), trials
