@@ -162,17 +162,17 @@ def require_kind(plain: object, kinds: Sequence[str], where: str) -> str:
 
     :raises InvalidInput: if it is missing, or none of these
     """
+    known = ' or '.join(filter(None, (', '.join(kinds[:-1]), kinds[-1])))
     if not isinstance(plain, dict) or 'kind' not in plain:
         raise exception.InvalidInput(
-            where, "must be a mapping with the key 'kind', which is "
-            f'{" or ".join(kinds)}')
+            where, f"must be a mapping with the key 'kind', which is {known}")
     found = plain['kind']
     for kind in kinds:
         if found == kind:
             return kind
     raise exception.InvalidInput(
-        f'{where}: kind', f'must be {" or ".join(kinds)}, not '
-        f'{_shown(found)}' + words.nearest(str(found), kinds))
+        f'{where}: kind', f'must be {known}, not {_shown(found)}'
+        + words.nearest(str(found), kinds))
 
 
 def make_error(form: str, value: object) -> ValueError:

@@ -144,7 +144,7 @@ def _format_kept(planned: plans.PlannedHost) -> str:
                      for rest, numbers in cells.items())
 
 
-#: Traits that "hpcvirt host accept" sets.
+#: Traits that the acceptance of a host sets.
 CHANGING = 'CUSTOM_HPCVIRT_'
 
 

@@ -432,7 +432,7 @@ def _add_traits(planned: frozenset[str] | None,
                 written: set[str]) -> frozenset[str] | None:
     """Return the traits of a host: those written, and those of Nova.
 
-    ``hpcvirt host accept`` gives a host the traits with its own prefix.
+    An acceptance gives a host the traits with its own prefix.
     """
     if planned is None:
         return None

@@ -44,7 +44,7 @@ class GateRun(Protocol):
 
 
 class GateProcess:
-    """The quick gate of a host, ``hpcvirt host accept --quick``.
+    """The quick gate of a host, ``hpcvirt bench run --quick``.
 
     :param target: where the gate is taken
     """
@@ -53,11 +53,14 @@ class GateProcess:
         self._folder = tempfile.TemporaryDirectory(prefix='hpcvirt-gate-')
         self._found = pathlib.Path(self._folder.name, 'found')
         self._output = b''
+        document = pathlib.Path(self._folder.name, 'gate.json')
         try:
+            document.write_text(json.dumps({
+                'kind': 'acceptance', 'schema_version': 1, 'gate': target,
+                'json_lines': self._found.name}))
             self._child = child_process.Child(
-                [sys.executable, '-c', _PROGRAM, 'host', 'accept', host,
-                 '--quick', '--gate', target, '--apply', '--json-lines',
-                 str(self._found)], where=host,
+                [sys.executable, '-c', _PROGRAM, 'bench', 'run',
+                 str(document), host, '--quick', '--apply'], where=host,
                 environment=child_environment.choose(
                     *child_environment.SITE, *child_environment.OWN),
                 stderr=child_process.STDOUT)

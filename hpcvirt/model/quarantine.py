@@ -3,9 +3,9 @@
 """Describe the quarantine of hosts by aggregates of Nova.
 
 A host in quarantine takes no new instances. Several holders can hold a host in
-quarantine: an operator, ``hpcvirt host supervise`` and its gate, ``hpcvirt
-host accept``, ``hpcvirt bench tune``, ``hpcvirt drain``. Each holder has its
-own aggregate. A host is in quarantine as long as it is in one of these
+quarantine: an operator, ``hpcvirt host supervise`` and its gate, the
+acceptances and experiments of ``hpcvirt bench run``, ``hpcvirt drain``. Each
+holder has its own aggregate. A host is in quarantine as long as it is in one of these
 aggregates, so that no holder can release a host that another holds. The
 metadata of an aggregate names the holder and, for each host, the time, the
 user and the reason.

@@ -304,7 +304,7 @@ def make_acceptance(flavors=('hpc.8c',), **fields):
     """The acceptance of the host that is asked for."""
     return acceptance.Acceptance(**{
         'host': HOST, 'request': ' '.join(flavors), 'began_at': '',
-        'command': 'hpcvirt host accept n1', 'native': 'ssh://n1',
+        'command': 'hpcvirt bench run a.yaml n1', 'native': 'ssh://n1',
         'benchmarks': ('stream',), 'audit': (), 'parts': tuple(
             acceptance.AcceptancePart(name, FILLING[name])
             for name in flavors), **fields})

@@ -9,7 +9,8 @@ from hpcvirt.tune import model
 from hpcvirt.tune import report
 
 DOCUMENT = {
-    'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
+    'kind': 'experiment', 'schema_version': 1,
+    'name': 'milan', 'fleet': 'fleet.yaml',
     'host_class': 'n1',
     'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 2},
                  'stream': {'benchmark': 'stream', 'minutes': 1}},

@@ -16,7 +16,8 @@ COST = model.HostCost(2, 32, 65536)
 def make_experiment(*programs, **fields):
     """An experiment with some programs of equal weight, and no choices yet."""
     return experiments.Experiment(**{
-        'schema_version': 1, 'name': '', 'fleet': '', 'host_class': '',
+        'kind': 'experiment', 'schema_version': 1,
+        'name': '', 'fleet': '', 'host_class': '',
         'programs': {name: experiments.TunedProgram(benchmark=name, minutes=1)
                      for name in programs},
         'choices': {}, 'limits': experiments.Limits(hours=1), **fields})

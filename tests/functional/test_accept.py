@@ -81,10 +81,13 @@ class AcceptCase(base.HPCNova):
         audit.write_text(json.dumps({
             'schema_version': 1, 'host': HOST, 'findings': [],
             'checked': ['ksm']}))
-        return ['host', 'accept', HOST, '--flavor', name, '--plan',
-                str(plan), '--image', 'bench', '--network', 'net',
-                '--benchmarks', 'npb-ep/serial', '--set', f'npb_ser={source}',
-                '--set', 'class=S', '--pairs', '5', '--audit', str(audit),
+        self.document = {
+            'kind': 'acceptance', 'schema_version': 1, 'flavors': [name],
+            'plan': 'plan.json', 'image': 'bench', 'network': 'net',
+            'benchmarks': ['npb-ep/serial'],
+            'settings': {'npb_ser': str(source), 'class': 'S'}, 'pairs': 5,
+            'audit': 'audit.json'}
+        return ['bench', 'run', str(self.scratch / 'accept.yaml'), HOST,
                 '--data', str(self.data), '--format', 'json']
 
     def stand_in(self):
@@ -114,14 +117,16 @@ class AcceptCase(base.HPCNova):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.ports = copy.deepcopy(self.neutron._net1_ports)
 
-    def accept(self, *words):
-        """Run the command; return its status, what it printed."""
+    def accept(self, *words, **keys):
+        """Run the command with more keys; return its status and output."""
+        (self.scratch / 'accept.yaml').write_text(
+            json.dumps({**self.document, **keys}))
         # The fixture gives each of its ports once.
         self.neutron._net1_ports = copy.deepcopy(self.ports)
         return commands.run(*self.words, *words)
 
-    def decided(self, word, *words):
-        status, out, err = self.accept('--apply', *words)
+    def decided(self, word, *words, **keys):
+        status, out, err = self.accept('--apply', *words, **keys)
         self.assertEqual(int(word != 'PASS'), status, err)
         found = json.loads(out)
         self.assertEqual(word, found['result'], found['reason'])
@@ -191,8 +196,8 @@ class AcceptTest(AcceptCase):
         self.assertFalse(self.data.exists())
         # Nor is anything if no guest could pass.
         commands.check_refused(
-            self, '15 pairs pass no guest; give --pairs 16',
-            self.accept('--apply', '--native', 'local', '--pairs', '15'))
+            self, '15 pairs pass no guest; set pairs to 16',
+            self.accept('--apply', native='local', pairs=15))
         self.assertEqual(([], (), []), (self.holders(), self.left(),
                                         self.api.get_servers()))
         self.assertFalse(self.data.exists())
@@ -207,21 +212,21 @@ class AcceptTest(AcceptCase):
         self.placement_api.change_traits(self.provider(), acceptance.TRAITS)
         self.slow.touch()
         # Ten pairs are too few for the bound of the study.
-        native = ('--native', 'local', '--pairs', '10', '--bound',
-                  'mops_total=0.9')
-        found = self.decided('FAIL', *native)
+        native = {'native': 'local', 'pairs': 10,
+                  'bounds': {'mops_total': 0.9}}
+        found = self.decided('FAIL', **native)
         self.assertEqual({quarantine.TRAIT}, self.traits())
         self.assertEqual(['accept'], self.holders())
         (figure,) = found['verdict']['judgements']
         self.assertLess(figure['interval']['high'], 0.2)
         self.assertEqual(5, figure['launches'])
         self.slow.unlink()
-        found = self.decided('INCONCLUSIVE', *native)
+        found = self.decided('INCONCLUSIVE', **native)
         (figure,) = found['verdict']['judgements']
         self.assertEqual(10, figure['launches'])
         self.assertEqual({quarantine.TRAIT}, self.traits())
-        found = self.decided('PASS', *native, '--repaired',
-                             'the DIMM in slot 3')
+        found = self.decided('PASS', '--repaired', 'the DIMM in slot 3',
+                             **native)
         self.assertEqual(set(acceptance.TRAITS), self.traits())
         self.assertEqual([], self.holders())
 

@@ -22,8 +22,8 @@ from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import placement
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.cloud import session
+from hpcvirt.cmd.bench import experiment
 from hpcvirt.cmd.bench import progress
-from hpcvirt.cmd.tune import run
 from hpcvirt.model import quarantine
 from hpcvirt.topology import snapshot
 from testing import machines
@@ -67,7 +67,8 @@ class TuneRunTest(base.HPCNova):
                 'profile': {'base': 'dense', 'disk_gib': 0}}}}))
         self.document = self.scratch / 'demo.yaml'
         self.document.write_text(json.dumps({
-            'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml',
+            'kind': 'experiment', 'schema_version': 1, 'name': 'demo',
+            'image': 'bench', 'network': 'net', 'fleet': 'fleet.yaml',
             'host_class': 'small', 'programs': {'own': {
                 'benchmark': 'site-script', 'minutes': 1, 'metric': 'rate',
                 'settings': {'script': str(self.scratch / 'run.sh')}}},
@@ -106,24 +107,23 @@ class TuneRunTest(base.HPCNova):
             'hpcvirt.cloud.benchmark_instances.BenchmarkInstances.boot',
             boot_all))
 
-    def tune(self, verb, *words):
-        return commands.run('bench', 'tune', verb, self.document,
-                            '--image', 'bench', '--network', 'net',
-                            '--data', self.data, *words)
+    def tune(self, *words):
+        return commands.run('bench', 'run', self.document, '--data',
+                            self.data, *words)
 
-    def succeed(self, verb, *words):
-        status, out, err = self.tune(verb, *words)
+    def succeed(self, *words):
+        status, out, err = self.tune(*words)
         self.assertEqual(0, status, err)
         return out
 
-    def refuse(self, said, verb, *words):
-        status, out, err = self.tune(verb, *words)
+    def refuse(self, said, *words):
+        status, out, err = self.tune(*words)
         self.assertEqual((2, ''), (status, out))
         self.assertIn(said, err)
 
     def check_restored(self):
         self.assertEqual((), benchmark_instances.BenchmarkInstances(
-            session.compute(), run.MARK, HOST).left())
+            session.compute(), experiment.MARK, HOST).left())
         self.assertEqual([], self.api.get_servers())
         self.assertEqual((), self.quarantine.holds(HOST))
         self.assertIn(self.settings.read_text(), ('', '{}\n'))
@@ -152,20 +152,20 @@ class TuneRunTest(base.HPCNova):
         return stack
 
     def test_periodic_a_killed_experiment_is_continued(self):
-        out = self.succeed('run')
+        out = self.succeed()
         self.assertIn('Hold node1 in quarantine', out)
         self.assertIn('use --apply', out)
         self.assertFalse(self.data.exists())
         with self.die(samples=8):
-            self.assertEqual(130, self.tune('run', '--apply')[0])
+            self.assertEqual(130, self.tune('--apply')[0])
         begun = {server['id'] for server in self.api.get_servers()}
         self.assertEqual(2, len(self.record()['trials']))
         self.assertEqual([quarantine.TUNE], [
             hold.holder for hold in self.quarantine.holds(HOST)])
-        out = self.succeed('run')
+        out = self.succeed()
         for server in begun:
             self.assertIn(f'left server {server}', out)
-        self.succeed('run', '--apply')
+        self.succeed('--apply')
         self.check_restored()
         trials = self.record()['trials']
         levels = {'guests': 0, 'shares': 1, 'paging': 2}
@@ -188,60 +188,58 @@ class TuneRunTest(base.HPCNova):
             self.assertEqual(2, len(made['runs']['own']))
         # Nothing is left to do.
         count = len(self.settings.with_suffix('.log').read_text().split())
-        self.succeed('run', '--apply')
+        self.succeed('--apply')
         self.assertEqual(trials, self.record()['trials'])
         self.assertEqual(count, len(
             self.settings.with_suffix('.log').read_text().split()))
 
     def test_periodic_a_killed_experiment_is_given_up(self):
         with self.die(samples=20):
-            self.assertEqual(130, self.tune('run', '--apply')[0])
+            self.assertEqual(130, self.tune('--apply')[0])
         self.settings.write_text('ept: left')
         record = self.record()
         state = self.data / f'tunes/{HOST}.settings'
         state.write_text('"changing"')
-        self.succeed('run', '--restore')
+        self.succeed('--restore')
         self.assertEqual('ept: left', self.settings.read_text())
-        self.succeed('run', '--restore', '--apply')
+        self.succeed('--restore', '--apply')
         self.check_restored()
         self.assertEqual(record['trials'], self.record()['trials'])
 
     def test_periodic_an_experiment_is_continued_as_it_was_begun(self):
         with self.die(samples=1):
-            self.assertEqual(130, self.tune('run', '--apply')[0])
-        self.refuse('was begun with --image bench --network net --user root',
-                    'run', '--user', 'other')
+            self.assertEqual(130, self.tune('--apply')[0])
         document = yaml.safe_load(self.document.read_text())
-        self.document.write_text(json.dumps(
-            {**document, 'confirm_boots': 6}))
-        self.refuse('is the record of another document', 'run')
+        for changed in ({'confirm_boots': 6}, {'user': 'other'}):
+            self.document.write_text(json.dumps({**document, **changed}))
+            self.refuse('is the record of another document')
         self.document.write_text(json.dumps(document))
-        self.succeed('run', '--restore', '--apply')
+        self.succeed('--restore', '--apply')
         self.check_restored()
 
     def test_periodic_a_host_that_is_in_use_is_refused(self):
         self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
-        self.refuse('has 1 instance of others', 'run', '--apply')
+        self.refuse('has 1 instance of others', '--apply')
         self.assertEqual((), self.quarantine.holds(HOST))
 
     def test_an_outage_leaves_the_host_in_quarantine(self):
         def fail(*_):
             raise exception.Unreachable('no Placement')
         with self.die(samples=1):
-            self.tune('run', '--apply')
+            self.tune('--apply')
         with fixtures.MonkeyPatch('hpcvirt.cloud.benchmark_instances'
                                   '.BenchmarkInstances.clear', fail):
-            status, _, err = self.tune('run', '--restore', '--apply')
+            status, _, err = self.tune('--restore', '--apply')
         self.assertEqual(2, status)
         self.assertIn('node1 could not be restored: no Placement', err)
         self.assertEqual(1, len(self.quarantine.holds(HOST)))
-        self.succeed('run', '--restore', '--apply')
+        self.succeed('--restore', '--apply')
         self.check_restored()
 
     def test_periodic_a_profile_is_checked(self):
         profile = self.scratch / 'profile.yaml'
         profile.write_text('base: dense\ndisk_gib: 0\n')
-        out = self.succeed('run', '--check', profile, '--apply')
+        out = self.succeed('--check', profile, '--apply')
         self.assertRegex(out, r'\nPASS: .* against today in 5 pairs of boots')
         self.check_restored()
         self.assertEqual(10, len(self.record('demo-check-*.json')['trials']))

@@ -6,7 +6,7 @@ import fixtures
 
 from hpcvirt.cmd.bench import progress
 from tests.functional import test_accept
-from tests.integration.cmd.host import test_accept as test_ends
+from tests.integration.cmd.bench import test_acceptance as test_ends
 from tests.slurm import cluster
 
 
@@ -26,9 +26,8 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         finished = progress.Terminal.sample_finished
         with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
                                   '.sample_finished', go_down):
-            found = self.decided('PASS', '--native', 'slurm:a1',
-                                 '--pairs', '10', '--bound',
-                                 'mops_total=0.9')
+            found = self.decided('PASS', native='slurm:a1', pairs=10,
+                                 bounds={'mops_total': 0.9})
         self.assertEqual([], self.holders())
         self.cluster.wait_for_state('idle')
         opened = self.open_store()

@@ -166,8 +166,8 @@ def _choose_pairs(run: record.Run) -> int:
     pairs = find_least(run)
     if pairs > MAX_USUAL_PAIRS:
         raise exception.InvalidInput(
-            run.label, f'its bounds need {pairs} pairs, which must be asked '
-            'for; or give a wider bound')
+            run.label, f'its bounds need {pairs} pairs; ask for {pairs} '
+            'pairs, or for a wider bound')
     if any(goal.is_of_study for goal in find_goals(run)):
         pairs = max(pairs, STUDY_PAIRS)
     return pairs

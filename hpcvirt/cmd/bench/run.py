@@ -74,11 +74,11 @@ _FORMS = (_NAMES, _STOP, *_KINDS.values())
 
 
 class RunBenchmarks(command.Report):
-    """Measure guests against native: benchmarks, or what a document says.
+    """Measure benchmarks, a host to accept, a case of a study, an experiment.
 
     Run benchmarks in a guest and natively, in interleaved pairs, and judge the
-    guest. A DOCUMENT accepts a HOST, runs a case of a study or carries out an
-    experiment. If the run is interrupted, the same command continues it.
+    guest; or do what a DOCUMENT says. If the run is interrupted, the same
+    command continues it.
     """
 
     epilog = _EPILOG

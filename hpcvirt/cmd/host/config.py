@@ -49,7 +49,7 @@ _ISOLATED = (
     'trait:NAME = required in their metadata.')
 _CHANGING = (
     'Warning: flavors require {}, which these files do not give to hosts: '
-    'only "hpcvirt host accept" sets traits that begin with CUSTOM_HPCVIRT_.')
+    'only an acceptance sets traits that begin with CUSTOM_HPCVIRT_.')
 _CONTROLLERS = (
     'Warning: nova-api, nova-scheduler and nova-conductor need options for '
     'these flavors, too; "--write DIR" writes them into DIR/controllers.')

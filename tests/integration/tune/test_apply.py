@@ -25,7 +25,8 @@ from tests.builders import hosts
 from tests.integration import program_tests
 
 DOCUMENT = {
-    'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml',
+    'kind': 'experiment', 'schema_version': 1,
+    'name': 'demo', 'fleet': 'fleet.yaml',
     'host_class': 'n',
     'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 1}},
     'choices': {'paging': {'off': {'host': {'ept': '0'}}}},

@@ -59,13 +59,17 @@ class Client:
         audit.write_text(json.dumps({
             'schema_version': 1, 'host': host, 'findings': [],
             'checked': []}))
+        document = self.work / f'{host}.json'
+        document.write_text(json.dumps({
+            'kind': 'acceptance', 'schema_version': 1,
+            'flavors': [flavor['name']], 'plan': plan, 'image': image,
+            'network': 'guests', 'benchmarks': ['hs06'],
+            'settings': {'script': script}, 'pairs': SAMPLES,
+            'bounds': {METRIC: MIN_RATIO}, 'audit': audit.name,
+            'time_limit_minutes': 20}))
         self.words = [
-            *hpcvirt, 'host', 'accept', host, '--flavor', flavor['name'],
-            '--plan', plan, '--image', image, '--network', 'guests',
-            '--benchmarks', 'hs06', '--set', f'script={script}', '--pairs',
-            str(SAMPLES), '--bound', f'{METRIC}={MIN_RATIO}', '--audit',
-            str(audit), '--data', str(self.data), '--format', 'json',
-            '--time-limit', '20']
+            *hpcvirt, 'bench', 'run', str(document), host, '--data',
+            str(self.data), '--format', 'json']
 
     def create_flavor(self, name, specs):
         """Create a flavor with the sizes of the plan, unless it exists."""

@@ -38,7 +38,8 @@ FLEET = {
             'memory_step_mib': 64, 'disk_gib': 1, 'page_size': '2M',
             'host_reserve_mib_per_cell': RESERVE_MIB}}}}
 DOCUMENT = {
-    'schema_version': 1, 'name': 'cloud', 'fleet': 'fleet.yaml',
+    'kind': 'experiment', 'schema_version': 1, 'image': 'guest',
+    'network': 'guests', 'name': 'cloud', 'fleet': 'fleet.yaml',
     'host_class': 'emulated', 'programs': {'hs06': {
         'benchmark': 'hs06', 'minutes': 0.1,
         'settings': {'script': guest_image.BENCHMARK_PATH}}},

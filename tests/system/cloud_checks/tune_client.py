@@ -36,8 +36,8 @@ class Client:
         return [self.hpcvirt, 'bench', 'tune', *words]
 
     def run_words(self, *words):
-        return self.words('run', self.document, '--image', 'guest',
-                          '--network', 'guests', '--data', self.data, *words)
+        return [self.hpcvirt, 'bench', 'run', self.document, '--data',
+                self.data, *words]
 
     def call(self, words):
         """Run a command to its end; return what it prints."""

@@ -20,7 +20,7 @@ Word = judgement.VerdictResult
 UP, DOWN = outcome.Direction.UP, outcome.Direction.DOWN
 BEGUN = acceptance.Acceptance(
     host='n1', request='r', began_at='2026-11-22T20:00:00+00:00',
-    command='hpcvirt host accept n1', native='ssh://n1', benchmarks=('hpcc',),
+    command='hpcvirt bench run a.yaml n1', native='ssh://n1', benchmarks=('hpcc',),
     parts=(acceptance.AcceptancePart('hpc.8c', 4, 'abc'),))
 
 GOOD = acceptance.GateCheck('clock', True, '8 good', 'fast')
@@ -166,7 +166,7 @@ class ReportTest(testtools.TestCase):
         for words in ('FAIL: host n1 against ssh://n1', 'vendor: Dell Inc.',
                       'firmware: 2.19.1', '4 x hpc.8c', 'result abc', '1.25',
                       '0.820 [0.800, 0.840]', '>= 0.900', 'warning ksm',
-                      'hpcvirt host accept n1', 'below /data',
+                      'hpcvirt bench run a.yaml n1', 'below /data',
                       'the DIMM in slot 3'):
             self.assertIn(words, text)
         self.assertTrue(all(len(line) < 100 for line in text.splitlines()))

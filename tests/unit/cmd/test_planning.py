@@ -110,9 +110,11 @@ class WarningsTest(unittest.TestCase):
                  'per_host': {'n1': 2}}],
             'warnings': [warning('all'), warning('own', 'n0', 'n1'),
                          warning('flavor', 'a'), warning('other', 'n2')]})
-        ended = commands.run(
-            'host', 'accept', 'n1', '--flavor', 'a', '--plan', plan,
-            '--image', 'i', '--network', 'n', '--os-cloud', 'none')
+        document = self.write('accept.yaml', {
+            'kind': 'acceptance', 'schema_version': 1, 'plan': str(plan),
+            'flavors': ['a'], 'image': 'i', 'network': 'n'})
+        ended = commands.run('bench', 'run', document, 'n1', '--os-cloud',
+                             'none')
         self.assertEqual(['all', 'own', 'flavor'], re.findall(
             '^Warning: ([a-z]+): x.$', ended.err, re.MULTILINE), ended.err)
 

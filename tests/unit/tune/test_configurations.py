@@ -27,7 +27,8 @@ REBOOTED = (CHOICES[0]._replace(has_reboot=True), *CHOICES[1:])
 
 def read(choices, **more):
     return experiment.read({
-        'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
+        'kind': 'experiment', 'schema_version': 1,
+        'name': 'milan', 'fleet': 'fleet.yaml',
         'host_class': 'epyc', 'guests_per_host': 2, 'choices': choices,
         'apply': ['true'], 'programs': {
             'hpl': {'benchmark': 'hpcc', 'minutes': 9, 'weight': 3},
@@ -189,7 +190,8 @@ class TestSpace(unittest.TestCase):
 
 def limit(hours, reboots=0, **more):
     return experiment.read({
-        'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
+        'kind': 'experiment', 'schema_version': 1,
+        'name': 'milan', 'fleet': 'fleet.yaml',
         'host_class': 'epyc', 'programs': {
             'hpcc': {'benchmark': 'hpcc', 'minutes': 4},
             'stream': {'benchmark': 'stream', 'minutes': 1}},

@@ -7,7 +7,8 @@ from hpcvirt.tune import experiment
 from tests.builders import refusals
 
 PLAIN = {
-    'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
+    'kind': 'experiment', 'schema_version': 1,
+    'name': 'milan', 'fleet': 'fleet.yaml',
     'host_class': 'epyc',
     'programs': {'hpcc': {'benchmark': 'hpcc', 'minutes': 9}},
     'choices': {

@@ -8,7 +8,7 @@ import testtools
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
-from hpcvirt.cmd.tune import run
+from hpcvirt.cmd.bench import experiment
 from hpcvirt.model import cpuset
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
@@ -80,7 +80,7 @@ class SplitTest(testtools.TestCase):
 
 class JudgeTest(testtools.TestCase):
     def judge(self, low, high, guard=None):
-        word, reason = run.judge(model.Confirmation(
+        word, reason = experiment.judge(model.Confirmation(
             (1,), 9, model.Effect((low + high) / 2, low, high),
             guard=guard), 0.01)
         self.assertIn(guard or '9 pairs of boots', reason)
@@ -97,4 +97,4 @@ class JudgeTest(testtools.TestCase):
         self.assertEqual('FAIL', self.judge(0.02, 0.05, 'has stragglers'))
 
     def test_too_few_pairs_decide_nothing(self):
-        self.assertEqual('INCONCLUSIVE', run.judge(None, 0.01)[0].value)
+        self.assertEqual('INCONCLUSIVE', experiment.judge(None, 0.01)[0].value)

@@ -28,7 +28,8 @@ from tests.builders import hosts
 
 NAMES = ('n1', 'n2')
 DOCUMENT = {
-    'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml',
+    'kind': 'experiment', 'schema_version': 1,
+    'name': 'demo', 'fleet': 'fleet.yaml',
     'host_class': 'n',
     'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 1}},
     'choices': {
@@ -412,7 +413,7 @@ class TuneRecordTest(testtools.TestCase):
         super().setUp()
         self.data = str(folders.make(self))
         self.found = tuning.TuneRecord(
-            'demo', 'd', '--user root', (model.Trial(
+            'demo', 'd', (model.Trial(
                 STEPS[1], {'npb-ep': (model.TrialRun(1.5, 2.0),
                                       model.TrialRun(None))},
                 0.5, 'now', 60.0),))
@@ -426,19 +427,12 @@ class TuneRecordTest(testtools.TestCase):
     def test_what_is_written_is_read(self):
         self.assertEqual((), self.find('d').trials)
         save(str(self.path), self.found)
-        for options in ('', '--user root'):
-            self.assertEqual(self.found, self.find('d', options))
+        self.assertEqual(self.found, self.find('d'))
 
     def test_another_document_of_the_same_name_is_refused(self):
         save(str(self.path), self.found)
         error = self.assertRaises(exception.InvalidInput, self.find, 'other')
         self.assertIn('is the record of another document', str(error))
-
-    def test_other_options_are_refused(self):
-        save(str(self.path), self.found)
-        error = self.assertRaises(exception.InvalidInput, self.find, 'd',
-                                  '--user other')
-        self.assertIn('was begun with --user root', str(error))
 
     def test_a_damaged_record_is_refused(self):
         save(str(self.path), self.found)

@@ -128,7 +128,7 @@ class LaunchTest(run_case.RunCase):
                 (self.words('--launch', 'both', native='server:hpc-1'),
                  'the native place is the guest itself'),
                 (self.words('--launch', 'cold', '--this-launch'),
-                 'relaunches the guest, which --this-launch does not')):
+                 'relaunches the guest, but only this launch')):
             with self.subTest(message=message):
                 commands.check_refused(self, message, self.run_(*words))
         self.assertFalse((self.scratch / 'data').exists())

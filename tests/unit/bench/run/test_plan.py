@@ -108,7 +108,7 @@ class PairCountTest(unittest.TestCase):
                 'triad_mb_s': judgement.Bound(ratio)}).planned_pairs)
 
     def test_a_bound_that_needs_too_many_is_refused(self):
-        for ratio, text in ((0.995, 'need 72 pairs; give --pairs 72'),
+        for ratio, text in ((0.995, 'need 72 pairs; ask for 72 pairs'),
                             (1.0, 'not even 200 pairs')):
             with self.assertRaisesRegex(exception.InvalidInput, text):
                 self.count(['stream'], bounds={
@@ -139,7 +139,7 @@ class LaunchesTest(unittest.TestCase):
     def test_native_against_native_has_no_state(self):
         self.assertIsNone(make(purpose=record.Purpose.AA).runs[0].run.launch)
         with self.assertRaisesRegex(exception.InvalidInput,
-                                    '--launch cold.*the guest itself'):
+                                    'launch cold.*the guest itself'):
             make(purpose=record.Purpose.AA, launch='cold')
 
     def test_a_cold_guest_must_be_one_that_can_be_rebooted(self):

@@ -61,14 +61,15 @@ class SettingsOfTest(unittest.TestCase):
         definitions = [catalogue.get(name) for name in ('stream',
                                                         'osu-latency')]
         run_request.check_bounds(definitions, ['triad_mb_s', 'copy_mb_s',
-                                               'latency_us[8]'])
+                                               'latency_us[8]'], '--bound')
         # A bound of all sizes, or of a size that there is not, would be that
         # of no figure.
         for metric in ('triads', 'triad_mb_s[8]', 'latency_us'):
             with self.assertRaisesRegex(
                     exception.InvalidInput, r'--bound .* triad_mb_s, .*, '
                     r'latency_us\[BYTES\]$'):
-                run_request.check_bounds(definitions, [metric])
+                run_request.check_bounds(definitions, [metric],
+                                         '--bound')
 
 
 class FindTest(unittest.TestCase):

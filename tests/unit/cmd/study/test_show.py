@@ -89,7 +89,7 @@ class ShowTest(StudyCase):
 
 class ScaleTest(StudyCase):
     def test_every_case_has_its_line_or_its_reason(self):
-        status, out, _ = self.call('run', 'S3', PLAIN)
+        status, out, _ = self.call('show', 'S3', PLAIN)
         self.assertEqual(0, status)
         lines = {line.split()[0]: line for line in out.splitlines() if line}
         self.assertIn('1x32', lines['off-1vm-4'])
@@ -99,24 +99,24 @@ class ScaleTest(StudyCase):
 
     def test_cases_that_differ_in_ranks_or_pages_have_different_lines(self):
         for study_id in ('S1', 'S3'):
-            _, out, _ = self.call('run', study_id, SMT)
+            _, out, _ = self.call('show', study_id, SMT)
             lines = [line.partition(' ')[2] for line in out.splitlines()
                      if ' smt=' in line or 'nested_paging=' in line]
             self.assertEqual(len(lines), len(set(lines)), out)
-        _, (plan,) = self.document('run', 'S3', SMT, '--case',
+        _, (plan,) = self.document('show', 'S3', SMT, '--case',
                                    'on-2vm-1net-4')
         self.assertEqual(['16'], [
             each['ranks'] for each in plan['benchmarks']])
 
     def test_a_document_has_the_flavor_or_the_reason(self):
-        status, plans = self.document('run', 'S3', SMT, '--case',
+        status, plans = self.document('show', 'S3', SMT, '--case',
                                       'on-4vm-4net-8')
         self.assertEqual(0, status)
         plan, = plans
         self.assertEqual((4, 16, {}), (
             plan['per_host'], plan['flavor']['vcpus'],
             plan['flavor']['extra_specs']))
-        status, plans = self.document('run', 'S5', SMT)
+        status, plans = self.document('show', 'S5', SMT)
         self.assertEqual(1, status)
         self.assertTrue(all(plan['refused'] for plan in plans))
 
@@ -135,11 +135,11 @@ class ScaleTest(StudyCase):
                           ('smt', SMT, 2, 'dense'),
                           ('kept', PLAIN, 1, {'base': 'dense',
                            'housekeeping_cores_per_cell': 2}))
-        status, plans = self.document('run', 'S4', '--fleet', path)
+        status, plans = self.document('show', 'S4', '--fleet', path)
         self.assertEqual(0, status)
         for name, topology in (('plain', PLAIN), ('smt', SMT)):
             own = [each for each in plans if each['class'] == name]
-            _, alone = self.document('run', 'S4', topology)
+            _, alone = self.document('show', 'S4', topology)
             self.assertEqual([each['case'] for each in alone],
                              [each['case'] for each in own])
             self.assertEqual([each.get('flavor') for each in alone],
@@ -147,10 +147,10 @@ class ScaleTest(StudyCase):
         (kept,) = [each for each in plans if each['class'] == 'kept'
                    and each['case'] == '4x8-tuned']
         self.assertEqual(7, kept['flavor']['vcpus'])
-        _, out, _ = self.call('run', 'S4', '--fleet', path)
+        _, out, _ = self.call('show', 'S4', '--fleet', path)
         self.assertEqual(['plain:', 'smt:', 'kept:'], [
             line for line in out.splitlines() if line.endswith(':')])
-        _, out, _ = self.call('run', 'S4', '--fleet', path, '--format', 'csv',
+        _, out, _ = self.call('show', 'S4', '--fleet', path, '--format', 'csv',
                               '--column', 'Case', '--column', 'Class')
         self.assertIn('"4x8-tuned","kept"', out)
 
@@ -160,91 +160,36 @@ class ScaleTest(StudyCase):
         for chosen, names in ((('plain',), {'plain'}),
                               (('smt-2',), {'smt-2'}),
                               (('plain', 'smt-1'), {'plain', 'smt-1'})):
-            _, plans = self.document('run', 'S4', '--fleet', path, *chosen)
+            _, plans = self.document('show', 'S4', '--fleet', path, *chosen)
             self.assertEqual(names, {host for each in plans
                                      for host in each.get('hosts', ())})
-        status, out, _ = self.call('run', 'S4', '--fleet', path, 'plain',
-                                   '--case', '4x8-tuned')
-        self.assertEqual(0, status)
-        self.assertIn('Start 4 instances of it on plain\n', out)
         for what, *words in (
-                ('--case: needs hosts that are alike', *CASE),
                 ('smd: is neither a class nor a host of', 'smd'),
                 ('(did you mean smt?)', 'smd')):
-            self.assert_unusable(what, 'run', 'S4', '--fleet', path, *words)
+            self.assert_unusable(what, 'show', 'S4', '--fleet', path, *words)
 
     def test_hosts_may_follow_options(self):
-        status, _ = self.document('run', 'S4', '--case', '4x8-tuned', PLAIN)
-        self.assertEqual(0, status)
+        status, (plan,) = self.document('show', 'S4', '--case', '4x8-tuned',
+                                        PLAIN)
+        self.assertEqual((0, '4x8-tuned'), (status, plan['case']))
 
     def test_what_cannot_be_used_is_named(self):
         for what, *words in (
-                ('PATH', 'S4'), ('no case', 'S4', PLAIN, '--case', 'sriov'),
+                ('no case', 'S4', PLAIN, '--case', 'sriov'),
                 ('/nowhere', 'S4', '/nowhere'),
                 ('/nowhere', 'S4', '--fleet', '/nowhere'),
                 ('NAME=', 'S5', PLAIN, PLAIN)):
-            self.assert_unusable(what, 'run', *words)
-
-
-CASE = ('--case', '4x8-tuned')
-
-
-class RunTest(StudyCase):
-    def test_without_apply_the_plan_is_printed(self):
-        status, out, err = self.call('run', 'S4', f'n7={PLAIN}',
-                                     '--case', '4x8-tuned')
-        self.assertEqual(0, status)
-        self.assertRegex(err, NO_HOUSEKEEPING)
-        for line in ('Host: nested paging on', 'cpu_dedicated_set = 0-31',
-                     'Start 4 instances of it on n7',
-                     'Run hs06/multi in all instances and on ssh://HOST',
-                     'use --apply to do it'):
-            self.assertIn(line, out)
-
-    def test_the_plan_says_how_many_ranks_and_instances_there_are(self):
-        _, out, _ = self.call('run', 'S1', f'n7={SMT}', '--case', 'small-on')
-        self.assertIn('Start 1 instance of it on n7', out)
-        self.assertIn('Run hpcc/mpi with 16 ranks in all instances', out)
+            self.assert_unusable(what, 'show', *words)
+        self.assert_unusable('--fleet: needs STUDY', 'show', '--fleet', 'x')
 
     def test_warnings_about_the_hosts_are_shown_once(self):
         uneven = str(hosts.TOPOLOGIES / 'xeon-2s-24c-snc2-1g.json')
         for words in (('--case', 'numa-host-warm'), ()):
-            _, _, err = self.call('run', 'S2', f'n7={uneven}', *words)
+            _, _, err = self.call('show', 'S2', f'n7={uneven}', *words)
             self.assertEqual(
                 ['huge-pages-given-back', 'no-housekeeping', 'no-parts'],
                 sorted(line.split(': ')[1] for line in err.splitlines()))
             self.assertIn('Warning: no-parts: n7: no flavor is smaller', err)
-
-    def test_a_refused_case_is_not_run(self):
-        status, out, err = self.call('run', 'S3', PLAIN, '--case', 'on-1vm-4')
-        self.assertEqual((1, ''), (status, err))
-        self.assertIn('needs SMT', out)
-
-    def test_a_case_that_no_guest_can_pass_is_refused(self):
-        words = ('run', 'S4', PLAIN, *CASE, '--pairs', '15')
-        for more in ((), ('--apply', '--image', 'i', '--network', 'n',
-                          '--data', str(self.folder / 'data'))):
-            self.assert_unusable('15 pairs pass no guest; give --pairs 16',
-                                 *words, *more)
-        self.assertEqual([], list(self.folder.iterdir()))
-        self.assertEqual(0, self.call(*words, '--pairs', '16')[0])
-
-    def test_a_case_without_a_bound_is_refused(self):
-        self.assert_unusable(
-            'osu-allreduce, osu-alltoall: no figure has a bound; "hpcvirt '
-            'bench run --study S5/collectives" takes --overhead PERCENT, or '
-            '--no-verdict', 'run', 'S5', f'n1={PLAIN}', f'n2={PLAIN}',
-            '--case', 'collectives')
-
-    def test_what_cannot_be_used_is_named(self):
-        for what, *words in (
-                ('needs --case', '--apply'), ('no case', '--case', 'sriov'),
-                ('--image', *CASE, '--apply'),
-                ('needs 1', *CASE, '--network', 'a', '--network', 'b'),
-                ('--pairs', *CASE, '--pairs', '0'),
-                ('--set', *CASE, '--set', 'x=1'),
-                ('stand in', *CASE, '--instead', 'hpcc')):
-            self.assert_unusable(what, 'run', 'S4', PLAIN, *words)
 
 
 class CompareTest(StudyCase):

@@ -21,7 +21,8 @@ EXPERIMENTS = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/experiments'
 SHIPPED = [path for path in sorted(EXPERIMENTS.glob('*.yaml'))
            if path.name != 'fleet.yaml']
 PLAIN = {
-    'schema_version': 1, 'name': 'small', 'fleet': 'fleet.yaml',
+    'kind': 'experiment', 'schema_version': 1, 'name': 'small',
+    'fleet': 'fleet.yaml',
     'host_class': 'small', 'matters_percent': 10, 'guests_per_host': 2,
     'programs': {'md': {'benchmark': 'gromacs', 'minutes': 1}},
     'choices': {'guests': {'four': {'guests_per_host': 4}}},
@@ -157,7 +158,9 @@ class TestPlan(unittest.TestCase):
     def test_a_given_profile_is_only_confirmed(self):
         path = self.folder / 'own.yaml'
         path.write_text('memory_step_mib: 2048\n')
-        found = experiment.read(str(self.write(apply=['true'])), str(path))
+        document = self.write(apply=['true'])
+        found = experiment.plan(yaml.safe_load(document.read_text()),
+                                str(document), str(path))
         self.assertEqual(0, found.replicates)
         self.assertEqual(('today', 'given'), found.choices[0].values)
         self.assertEqual({'base': 'default', 'memory_step_mib': 2048},

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt host accept --quick`` and ``report`` on this machine."""
+"""The quick gate, and ``host report``, on this machine."""
 
 import dataclasses
 import json
@@ -65,10 +65,14 @@ class EndTest(testtools.TestCase):
         script = self.scratch / name
         script.write_text(ENDLESS.format(slow=self.slow))
         script.chmod(0o755)
-        return ['host', 'accept', 'n1', '--quick', '--gate', target,
-                '--host-key', 'accept-new', '--benchmarks', 'site-script',
-                '--set', f'script={script}', '--data', str(self.data),
-                '--format', 'json', '--apply']
+        document = self.scratch / f'{name}.yaml'
+        document.write_text(json.dumps({
+            'kind': 'acceptance', 'schema_version': 1, 'gate': target,
+            'gate_benchmarks': ['site-script'],
+            'gate_settings': {'script': str(script)}}))
+        return ['bench', 'run', str(document), 'n1', '--quick', '--host-key',
+                'accept-new', '--data', str(self.data), '--format', 'json',
+                '--apply']
 
     def run_until_it_measures(self, target):
         self.slow.touch()
@@ -162,13 +166,22 @@ class QuickTest(testtools.TestCase):
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.acceptance.hardware.count_guests', lambda _: 0))
 
-    def accept(self, *words):
+    def run_gate(self, **keys):
+        """Take the gate by a document of these keys, too."""
+        document = self.scratch / 'gate.json'
+        document.write_text(json.dumps({
+            'kind': 'acceptance', 'schema_version': 1, 'gate': 'local',
+            **keys}))
+        return commands.run(
+            'bench', 'run', document, 'n1', '--quick', '--data', self.data,
+            '--format', 'json', '--apply')
+
+    def accept(self, **keys):
         """Take the gate; return its status and its record."""
-        status, out, err = commands.run(
-            'host', 'accept', 'n1', '--quick', '--gate', 'local',
-            '--benchmarks', 'site-script', '--set', f'script={self.script}',
-            '--data', self.data, '--json-lines', self.lines, '--format',
-            'json', '--apply', *words)
+        status, out, err = self.run_gate(
+            gate_benchmarks=['site-script'],
+            gate_settings={'script': str(self.script)},
+            json_lines=self.lines.name, **keys)
         self.assertIn(status, (0, 1), err)
         last = json.loads(self.lines.read_text().splitlines()[-1])
         self.assertEqual(json.loads(out), last)
@@ -238,7 +251,7 @@ class QuickTest(testtools.TestCase):
             f'#!/bin/sh\necho $$ > {pid}\nexec sleep 600\n')
         with fixtures.MonkeyPatch(
                 'hpcvirt.acceptance.host_acceptance._MINUTE_S', 1):
-            status, found = self.accept('--time-limit', '2')
+            status, found = self.accept(time_limit_minutes=2)
         self.assertEqual((1, 'INCONCLUSIVE'), (status, found['result']))
         self.assertIn('the time limit was reached', found['reason'])
         # One that has ended has no working directory.
@@ -248,6 +261,4 @@ class QuickTest(testtools.TestCase):
     def test_guests_on_the_host_are_refused(self):
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.acceptance.hardware.count_guests', lambda _: 3))
-        commands.check_refused(self, 'runs 3 guests', commands.run(
-            'host', 'accept', 'n1', '--quick', '--gate', 'local', '--data',
-            self.data, '--format', 'json', '--apply'))
+        commands.check_refused(self, 'runs 3 guests', self.run_gate())
