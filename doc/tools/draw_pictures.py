@@ -124,7 +124,7 @@ def draw_host_life() -> str:
                  'files, Ansible, kolla, kayobe or RHOSO.', then='reboot'),
             Step('Audit', 'hpcvirt host audit compares the host with them.',
                  then='no finding'),
-            Step('Accept', 'hpcvirt host accept fills the host with '
+            Step('Accept', 'hpcvirt bench run fills the host with '
                  'instances, and measures them.', then='PASS'),
             Step('In service', 'hpcvirt host watch exports its signs, and '
                  'hpcvirt host supervise compares them with its class.',

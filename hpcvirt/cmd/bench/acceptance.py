@@ -235,7 +235,7 @@ def _read(args: argparse.Namespace, given: documents.RunDocument,
                                             document.settings, own_bounds))
         parts, figures = _read_plan(given, document, host, benchmarks,
                                     own_bounds)
-    if document.json_lines is not None:
+    if args.apply and document.json_lines is not None:
         with output_file.appending(given.locate(document.json_lines), 0o644):
             pass  # It can be written.
     asked = acceptance.Acceptance(

@@ -45,6 +45,9 @@ def answer(args: argparse.Namespace,
     for key in ('image', 'network'):
         if getattr(space.experiment, key) is None:
             raise exception.InvalidInput(given.place(key), 'is missing')
+    if space.experiment.native is not None:
+        given.check_target('native', host_pattern.fill(
+            space.experiment.native, 'host'))
     name = space.experiment.name
     if args.check is not None:
         name = time.strftime(f'{name}-check-%Y%m%dT%H%M%S', time.gmtime())

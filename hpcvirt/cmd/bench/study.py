@@ -151,7 +151,7 @@ def _read(given: documents.RunDocument) -> _Request:
                           given.place('bounds'))
     for key, own in (('where', document.where), ('native', document.native)):
         for target in own:
-            given.check_target(key, target)
+            given.check_target(key, host_pattern.fill(target, 'host'))
     return request
 
 

@@ -12,9 +12,23 @@ import yaml
 from hpcvirt.cmd.host import audit
 from tests.builders import commands
 from tests.builders import folders
+from tests.builders import hosts
 
 #: With another target, all that a shell takes apart.
 PATHS = ("it's here", '$HOME', 'a;b')
+
+
+class ShippedTest(testtools.TestCase):
+    def test_the_documents_that_are_shipped_have_a_quick_gate(self):
+        shipped = sorted((hosts.TOPOLOGIES.parent / 'acceptance').iterdir())
+        self.assertGreaterEqual(len(shipped), 2)
+        for path in shipped:
+            ended = commands.run('bench', 'run', path, 'node7', '--quick')
+            self.assertEqual((0, ''), (ended.status, ended.err))
+            self.assertIn('the quick gate on ssh://root@node7', ended.out)
+        # What a document names is written only with --apply.
+        self.assertEqual({'.yaml'}, {path.suffix for path in
+                                     shipped[0].parent.iterdir()})
 
 
 class AcceptTest(testtools.TestCase):

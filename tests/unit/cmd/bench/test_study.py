@@ -20,6 +20,16 @@ GUESTS = {'study': 'S3', 'case': 'on-2vm-1net-8', 'instead': 'gromacs',
           'where': ['ssh://g1', 'ssh://g2']}
 
 
+class ShippedTest(testtools.TestCase):
+    def test_the_documents_that_are_shipped_have_steps(self):
+        shipped = sorted((hosts.TOPOLOGIES.parent / 'studies').iterdir())
+        self.assertGreaterEqual(len(shipped), 2)
+        for path in shipped:
+            ended = commands.run('bench', 'run', path)
+            self.assertEqual(0, ended.status, ended.err)
+            self.assertIn('use --apply', ended.out)
+
+
 class StudyCase(testtools.TestCase):
 
     def setUp(self):

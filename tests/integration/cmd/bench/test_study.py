@@ -47,12 +47,16 @@ class RunStudyTest(run_case.RunCase):
         self.server.login['PATH'] = os.environ['PATH']
         self.server.write()
 
-    def measure(self, *words):
+    def measure(self, *words, **keys):
+        document = self.scratch / 'study.json'
+        document.write_text(json.dumps({
+            'kind': 'study', 'schema_version': 1, 'study': 'S1',
+            'case': 'small-on', 'where': [self.server.url],
+            'native': 'local', 'native_cpus': ['0'], 'verdict': False,
+            'pairs': 1, **keys}))
         return self.run_(
-            'bench', 'run', '--study', 'S1/small-on', '--where',
-            self.server.url, '--host-key', 'accept-new', '--native', 'local',
-            '--native-cpus', '0', '--no-verdict',
-            '--pairs', '1', '--data', str(self.scratch / 'data'), *words)
+            'bench', 'run', str(document), '--host-key', 'accept-new',
+            '--data', str(self.scratch / 'data'), '--apply', *words)
 
     def compare(self, *words):
         status, out, err = self.run_(
@@ -63,9 +67,8 @@ class RunStudyTest(run_case.RunCase):
 
     def test_measured_figures_are_shown_next_to_published_ones(self):
         # The stored outputs are of one rank and N=1000.
-        status, out, err = self.measure(
-            '--pairs', '5', '--set', 'N=1000', '--set', 'NB=80', '--set',
-            'ranks=1', '--set', 'P=1', '--set', 'Q=1', '--format', 'json')
+        status, out, err = self.measure('--format', 'json', pairs=5, settings={
+            'N': '1000', 'NB': '80', 'ranks': '1', 'P': '1', 'Q': '1'})
         self.assertEqual(1, status, err)
         run, = json.loads(out)['runs']
         self.assertEqual(('S1', 'small-on', 'hpcc', 'mpi'), (
@@ -115,25 +118,18 @@ class RunStudyTest(run_case.RunCase):
 
     def test_periodic_another_case_is_another_plan(self):
         self.measure()
-        self.measure('--study', 'S1/small-off')
+        self.measure(case='small-off')
         self.assertEqual(['small-on', 'small-off'], [
             self.store().result(entry.id).runs[0].case
             for entry in self.store().entries()])
 
     def test_bad_input_is_one_line_and_leaves_no_trace(self):
-        place = ('--where', 'local')
-        for words, what in (
-                (('--study', 'S1', *place), 'ID/CASE'),
-                (('--study', 'S1/none', *place), 'no case'),
-                (('--study', 'S9/x', *place), 'no such study'),
-                (('hpcc', '--study', 'S1/small-on', *place), 'omit hpcc'),
-                (('--study', 'S1/small-on', '--instead', 'stream', *place),
-                 'does not stand in'),
-                (('hpcc', '--instead', 'stream', *place), 'needs --study'),
-                (('--study', 'S4/4x8-tuned', *place), 'needs 4 guests'),
-                (place, 'NAME')):
-            commands.check_refused(self, what, self.run_(
-                'bench', 'run', *words, '--data', str(self.scratch / 'data')))
+        for keys, what in (
+                ({'case': 'none'}, 'no case'),
+                ({'study': 'S9'}, 'no such study'),
+                ({'instead': 'stream'}, 'does not stand in'),
+                ({'study': 'S4', 'case': '4x8-tuned'}, 'needs 4 guests')):
+            commands.check_refused(self, what, self.measure(**keys))
         self.assertFalse((self.scratch / 'data').exists())
         commands.check_refused(self, 'bench.sqlite', self.run_(
             'bench', 'study', 'compare', 'S1', '--data',
