@@ -60,7 +60,7 @@ def _summary(found: acceptance.Acceptance, hosts: int) -> Iterator[str]:
 
 def _machine(found: acceptance.Acceptance) -> Iterator[str]:
     if not found.machine:
-        yield 'not read: the document has neither native nor gate to read it from'
+        yield 'not read: the document names neither native nor gate'
     for name, value in found.machine.items():
         yield f'{name}: {value}'
 

@@ -5,9 +5,9 @@
 A host in quarantine takes no new instances. Several holders can hold a host in
 quarantine: an operator, ``hpcvirt host supervise`` and its gate, the
 acceptances and experiments of ``hpcvirt bench run``, ``hpcvirt drain``. Each
-holder has its own aggregate. A host is in quarantine as long as it is in one of these
-aggregates, so that no holder can release a host that another holds. The
-metadata of an aggregate names the holder and, for each host, the time, the
+holder has its own aggregate. A host is in quarantine as long as it is in one
+of these aggregates, so that no holder can release a host that another holds.
+The metadata of an aggregate names the holder and, for each host, the time, the
 user and the reason.
 """
 

@@ -135,7 +135,7 @@ def _find_name(args: argparse.Namespace) -> str:
     hosts: list[str] = args.what[1:]
     if not hosts:
         raise exception.InvalidInput(
-            'HOST', f'is missing; name the host to accept after {args.what[0]}')
+            'HOST', f'is missing; name the host after {args.what[0]}')
     if len(hosts) > 1:
         raise exception.InvalidInput(
             hosts[1][:64], 'is too much; one host is accepted at a time')
@@ -150,7 +150,7 @@ def _find_host(request: _Request) -> 'accepted_host.AcceptedHost':
     return accepted_host.find(
         cloud_arguments.connect_quarantine(request.args), request.host,
         [part.flavor for part in request.asked.parts],
-        request.document.image, request.document.network)
+        request.document.image or '', request.document.network or '')
 
 
 def _accept(request: _Request,

@@ -14,6 +14,7 @@ import contextlib
 import functools
 import os
 import time
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -52,7 +53,7 @@ def answer(args: argparse.Namespace,
     if args.check is not None:
         name = time.strftime(f'{name}-check-%Y%m%dT%H%M%S', time.gmtime())
     steps, trials = _carry_out(args, given, space, name)
-    plain = {'name': name, 'steps': steps}
+    plain: dict[str, Any] = {'name': name, 'steps': steps}
     if trials is None:
         return command.CommandResult(plain, str)
     plain['trials'] = len(trials)

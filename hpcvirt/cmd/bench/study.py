@@ -207,13 +207,12 @@ def _foresee(request: _Request,
     scaled = planned.scaled
     together = sizing.Machine(scaled.guests * scaled.vcpus,
                               scaled.guests * scaled.memory_mib)
-    foreseen = decidable.foresee(
+    return decidable.foresee(
         request.make_requests(together),
         [decidable.Instances(planned.flavor.name, scaled.vcpus,
                              _list_hosts(scaled))],
         record.Purpose.COMPARE, request.pairs, request.bounds,
         request.document.overhead_percent)
-    return foreseen
 
 
 def _list_hosts(scaled: scaling.ScaledCase) -> list[str]:

@@ -39,8 +39,9 @@ class ShowStudy(command.Report):
     epilog = """\
 Status 1: the hosts can run no case.
 """
-    fields = ('id', 'title', 'case', 'what', 'benchmark', 'metric', 'native',
-              'guest', 'unit', 'ratio')
+    fields: tuple[str, ...] = (
+        'id', 'title', 'case', 'what', 'benchmark', 'metric', 'native',
+        'guest', 'unit', 'ratio')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_study(parser, nargs='?')

@@ -20,7 +20,8 @@ Word = judgement.VerdictResult
 UP, DOWN = outcome.Direction.UP, outcome.Direction.DOWN
 BEGUN = acceptance.Acceptance(
     host='n1', request='r', began_at='2026-11-22T20:00:00+00:00',
-    command='hpcvirt bench run a.yaml n1', native='ssh://n1', benchmarks=('hpcc',),
+    command='hpcvirt bench run a.yaml n1', native='ssh://n1',
+    benchmarks=('hpcc',),
     parts=(acceptance.AcceptancePart('hpc.8c', 4, 'abc'),))
 
 GOOD = acceptance.GateCheck('clock', True, '8 good', 'fast')

@@ -47,7 +47,7 @@ class TestNextStep(testtools.TestCase):
             r'--where TARGET --native TARGET --pairs \d+"')
         step, = steps(runs.run(NATIVE, guest(0.958), study='S2',
                                case='numa-socket'))
-        self.assertRegex(step, 'bench run" with the document of S2/numa-socket '
+        self.assertRegex(step, 'run" with the document of S2/numa-socket '
                          'and "pairs: [0-9]+"')
 
     def test_a_known_subject_needs_pairs_besides_those_it_has(self):
