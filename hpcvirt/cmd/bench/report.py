@@ -21,9 +21,9 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
+from hpcvirt.cmd import store_arguments
 from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import runs
-from hpcvirt.cmd import store_arguments
 
 if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store as stores

@@ -27,8 +27,8 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
-from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd import store_arguments
+from hpcvirt.cmd import yaml_file
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.topology.alike import classes as alike_classes

@@ -21,7 +21,7 @@ class ReadTest(unittest.TestCase):
     def test_the_wrong_key_and_the_missing_one_are_named(self):
         for plain, said in (
                 ([], "a: must be a mapping with the key 'kind'"),
-                ({'schema_version': 1}, "a: must be a mapping with the key "),
+                ({'schema_version': 1}, 'a: must be a mapping with the key '),
                 ({'kind': 'acceptance'}, "'schema_version'"),
                 ({**PLAIN, 'flavor': 'x'}, r'\(did you mean flavors\?\)')):
             with self.subTest(plain), self.assertRaisesRegex(
