@@ -153,7 +153,8 @@ def make_space(choices: Sequence[model.Choice], noise: Noise,
                **fields: object) -> model.Space:
     """Make the space of an experiment with programs of equal weight."""
     return model.Space(experiments.Experiment(**{
-        'schema_version': 1, 'name': '', 'fleet': '', 'host_class': '',
+        'kind': 'experiment', 'schema_version': 1, 'name': '', 'fleet': '',
+        'host_class': '',
         'programs': {name: experiments.TunedProgram(benchmark=name, minutes=1)
                      for name in programs},
         'choices': {}, 'limits': experiments.Limits(hours=1),
