@@ -15,6 +15,8 @@ from hpcvirt.bench.model import host_pattern
 from hpcvirt.bench.model import judgement
 
 KIND = 'acceptance'
+#: What a gate runs by default.
+GATE_BENCHMARKS = ('hpcc', 'fio')
 
 _Target = Annotated[str, host_pattern.check('ssh://root@{host}')]
 _Ratio = Annotated[float, serialization.number(judgement.SMALLEST,
@@ -46,7 +48,8 @@ class AcceptanceDocument:
     :ivar pairs: the number of pairs, 16 by default, or without ``native`` of
         samples, 10 by default
     :ivar gate: the host as a target for the quick gate; ``native`` by default
-    :ivar gate_benchmarks: what the quick gate runs; ``[hpcc, fio]`` by default
+    :ivar gate_benchmarks: what the quick gate runs; ``[hpcc, fio]`` by
+        default, and with ``[]`` it only looks at the hardware
     :ivar gate_settings: the settings of these benchmarks
     :ivar gate_bounds: the worst ratios that pass the quick gate
     :ivar time_limit_minutes: when measuring ends; 480 by default
@@ -68,7 +71,7 @@ class AcceptanceDocument:
     bounds: Mapping[str, _Ratio] = dataclasses.field(default_factory=dict)
     pairs: Annotated[int, serialization.whole(1, 1000)] | None = None
     gate: _Target | None = None
-    gate_benchmarks: tuple[str, ...] | None = None
+    gate_benchmarks: tuple[str, ...] = GATE_BENCHMARKS
     gate_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     gate_bounds: Mapping[str, _Ratio] = dataclasses.field(default_factory=dict)
     time_limit_minutes: Annotated[int, serialization.whole(

@@ -48,8 +48,7 @@ from hpcvirt.bench.run import target as targets
 
 _MINUTE_S = 60.0
 
-#: The benchmarks of a gate, and the shape of their runs.
-GATE_BENCHMARKS = ('hpcc', 'fio')
+#: The shape of the runs of a gate.
 _SHAPE = 'host'
 #: HPCC's matrix fills between a quarter of this part of the memory and all of
 #: it. Its order is the same although hosts of a class report a little less or

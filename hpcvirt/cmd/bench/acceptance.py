@@ -95,8 +95,7 @@ def _find_purpose(document: class_document.AcceptanceDocument,
 def answer(args: argparse.Namespace,
            given: documents.RunDocument) -> command.CommandResult:
     """Print the steps, and with --apply take them."""
-    with extras.bench():
-        from hpcvirt.acceptance import records
+    from hpcvirt.acceptance import records
     host = _find_name(args)
     records.check_host(host)
     request = _read(args, given, host)
@@ -157,10 +156,11 @@ def _accept(request: _Request,
             host: 'accepted_host.AcceptedHost | None',
             ) -> acceptance.Acceptance:
     """Accept the host, and return the acceptance with its result."""
-    from hpcvirt.acceptance import host_acceptance
-    from hpcvirt.acceptance import measurement
-    from hpcvirt.acceptance import records
-    from hpcvirt.cmd.bench import progress
+    with extras.bench():
+        from hpcvirt.acceptance import host_acceptance
+        from hpcvirt.acceptance import measurement
+        from hpcvirt.acceptance import records
+        from hpcvirt.cmd.bench import progress
     args, document = request.args, request.document
     with contextlib.closing(store_arguments.open_store(args)) as store:
         gate = host_acceptance.GateAcceptance(
@@ -208,7 +208,6 @@ def _accept(request: _Request,
 def _read(args: argparse.Namespace, given: documents.RunDocument,
           host: str) -> _Request:
     """Read the document for a host, and all files that it names."""
-    from hpcvirt.acceptance import host_acceptance
     document = class_document.read(given.plain, given.path)
     _check_complete(args, document, given)
     native = host_pattern.fill(document.native or '', host)
@@ -218,12 +217,10 @@ def _read(args: argparse.Namespace, given: documents.RunDocument,
             given.check_target(key, target)
     of_gate: tuple[requests.RunRequest, ...] = ()
     gate_bounds = documents.make_bounds(document.gate_bounds)
-    names = document.gate_benchmarks
-    if names is None:
-        names = host_acceptance.GATE_BENCHMARKS
-    if names or args.quick:
-        of_gate = given.find_requests('gate_benchmarks', names,
-                                      document.gate_settings, gate_bounds)
+    if document.gate_benchmarks or args.quick:
+        of_gate = given.find_requests(
+            'gate_benchmarks', document.gate_benchmarks,
+            document.gate_settings, gate_bounds)
     benchmarks: tuple[requests.RunRequest, ...] = ()
     parts: tuple[acceptance.AcceptancePart, ...] = ()
     own_bounds = documents.make_bounds(document.bounds)
@@ -241,7 +238,8 @@ def _read(args: argparse.Namespace, given: documents.RunDocument,
     asked = acceptance.Acceptance(
         host=host, request=_identify(args, document, host, parts), began_at='',
         command=_make_command(args), native='' if args.quick else native,
-        benchmarks=tuple(names if args.quick else document.benchmarks),
+        benchmarks=(document.gate_benchmarks if args.quick
+                    else document.benchmarks),
         parts=parts, repaired=args.repaired or '',
         audit=_read_audit(args, given, document, host))
     return _Request(args, document, host, asked, native, gate, benchmarks,
