@@ -54,8 +54,11 @@ class GateProcessTest(unittest.TestCase):
                 host='n1', request='', began_at='', command='', native='',
                 benchmarks=(), parts=(), result=result, reason='because')
             text = json.dumps(serialization.dump(found))
-            program = ('import sys; print("x" * 300000); '
-                       f'open(sys.argv[-1], "w").write({text!r})')
+            program = (
+                'import json, pathlib, sys; print("x" * 300000); '
+                'document = pathlib.Path(sys.argv[3]); '
+                'name = json.loads(document.read_text())["json_lines"]; '
+                f'document.with_name(name).write_text({text!r})')
             with mock.patch.object(gate_keeper, '_PROGRAM', program):
                 run = gate_keeper.GateProcess('n1', 'local')
             self.assertEqual((result.value, 'because'), self.wait(run))
