@@ -28,7 +28,7 @@ from hpcvirt.cmd.bench import targets
 _EPILOG = f"""\
 A TARGET is {targets.FORMS}.
 Equal targets show the noise of the machine. Status 0: PASS (or valid without a
-verdict), or the steps can be taken; 1: another verdict; 2: nothing was found.
+verdict), or the steps can be taken; 1: another verdict; 2: nothing was measured.
 """
 
 _OTHERWISE = 'or --no-verdict to measure without a verdict'
@@ -158,6 +158,11 @@ class RunBenchmarks(command.Report):
         elif args.what and documents.is_document(args.what[0]):
             self._document = documents.read(args.what[0])
             form = _KINDS[self._document.kind]
+        for word in args.what[1:]:
+            if documents.is_document(word):
+                raise exception.InvalidInput(
+                    word, 'must be the first argument; it takes the place of '
+                    'benchmarks')
         _check_options(args, form)
         self.rows, self.fields = form.rows, form.fields
 
@@ -210,6 +215,8 @@ def _check_options(args: argparse.Namespace, form: _Form) -> None:
 def _say_owners(owners: list[str], form: _Form) -> str:
     if form is _STOP:
         return 'contradicts --stop'
+    if len(owners) == len(_KINDS):
+        owners = ['documents']
     return f'is for {" or ".join(owners)}, not for {form.named}'
 
 

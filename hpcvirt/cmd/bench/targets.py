@@ -34,7 +34,7 @@ SET = '--set'
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add --os-cloud and --host-key."""
     parser.add_argument('--os-cloud', metavar='NAME',
-                        help='an entry of clouds.yaml, for server:')
+                        help='an entry of clouds.yaml (default: OS_CLOUD)')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
                         default='known', metavar='KEYS',
                         help='ssh host keys: known (default), or accept-new')

@@ -32,7 +32,7 @@ def add_case(parser: argparse.ArgumentParser) -> None:
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add the hosts of the site; a case may span several."""
-    # The import takes long, and lists of studies do not need it.
+    # The import takes long, and "study compare" does not need it.
     from hpcvirt.cmd import hosts
     if isinstance(parser, command.CommandParser):
         parser.intermixed = True

@@ -36,12 +36,14 @@ class ShowStudy(command.Report):
     the studies, the figures of one, or its cases.
     """
 
-    epilog = """\
-Status 1: the hosts can run no case.
-"""
     fields: tuple[str, ...] = (
         'id', 'title', 'case', 'what', 'benchmark', 'metric', 'native',
         'guest', 'unit', 'ratio')
+
+    def get_epilog(self) -> str:
+        # The import takes long, and "study compare" does not need it.
+        from hpcvirt.cmd import hosts
+        return f'{hosts.EPILOG}Status 1: the hosts can run no case.\n'
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_study(parser, nargs='?')

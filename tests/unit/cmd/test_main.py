@@ -20,7 +20,6 @@ MEANINGS = {
     '--history': 'the file in which refusals are kept',
     '--html': 'write a page',
     '--interval': 'the time between two readings',
-    '--os-cloud': 'an entry of clouds.yaml',
     '--profile': 'the choices of the operator',
     '--replace': 'replace what is there and stands in the way',
     '--root': 'the root of the file system of a host',

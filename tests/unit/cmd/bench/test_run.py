@@ -24,6 +24,41 @@ class TestRefusals(testtools.TestCase):
         self.refused('osu-alltoall: no figure', 'ior', 'osu-alltoall',
                      '--bound', 'read_mib_s=0.9')
 
+    def test_what_is_given_decides_which_options_there_are(self):
+        for said, *words in (
+                ('--quick: is for an acceptance document, not for benchmarks '
+                 'by name', 'hpcc', '--quick'),
+                ('--check: is for an experiment document', 'hpcc', '--check',
+                 'dense'),
+                ('--apply: is for documents, not for', 'hpcc', '--apply'),
+                ('--format junit: is for an acceptance', 'hpcc', '-f',
+                 'junit'),
+                ('--where: contradicts --stop', '--stop', 'x'),
+                ('a.yaml: must be the first argument', 'node7', 'a.yaml'),
+                ('none.yml: cannot be read', 'none.yml', 'node7')):
+            self.refused(said, *words)
+        for said, *words in (
+                ('NAME: is missing; name benchmarks, or a document', ),
+                ('--where: is missing', 'hpcc'),
+                ('hpcc: contradicts --stop', 'hpcc', '--stop', 'x')):
+            commands.check_refused(self, said,
+                                   commands.run('bench', 'run', *words))
+
+    def test_a_document_says_its_kind(self):
+        path = folders.make(self) / 'own.json'
+        for text, said in (
+                ('{}', "own.json: must be a mapping with the key 'kind', which "
+                 'is acceptance, experiment or study'),
+                ('[]', 'must be a mapping'), ('', 'must be a mapping'),
+                ('{"kind": ["study"]}', 'own.json: kind: must be acceptance, '
+                 'experiment or study, not a list'),
+                ('{"kind": "accept"}', "not 'accept' (did you mean "
+                 'acceptance?)'),
+                ('{"kind": "study", "kind": "study"}', 'occurs twice')):
+            path.write_text(text)
+            commands.check_refused(self, said, commands.run(
+                'bench', 'run', path))
+
     def test_an_overhead_is_a_number_of_percent(self):
         for word in ('much', '-1', 'nan', ''):
             self.refused('', 'ior', f'--overhead={word}')
