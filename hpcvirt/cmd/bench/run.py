@@ -28,7 +28,7 @@ from hpcvirt.cmd.bench import targets
 _EPILOG = f"""\
 A TARGET is {targets.FORMS}.
 Equal targets show the noise of the machine. Status 0: PASS (or valid without a
-verdict), or the steps can be taken; 1: another verdict; 2: nothing was measured.
+verdict), or the steps can be taken; 1: another verdict; 2: no measurement.
 """
 
 _OTHERWISE = 'or --no-verdict to measure without a verdict'
