@@ -54,8 +54,8 @@ class StudyDocument:
     :ivar bounds: the worst ratio of a metric that passes, instead of that of
         the benchmark
     :ivar overhead_percent: how much slower the guests may be in other metrics
-    :ivar verdict: with ``false``, it is measured without a verdict, which
-        needs no bound
+    :ivar verdict: with ``false``, it is measured although no verdict can
+        follow, for want of a bound or of pairs
     :ivar where: the guests, as targets
     :ivar native: the target of the native runs; for ``where`` the host, or a
         list with the host of each guest, otherwise ``ssh://{host}`` by
