@@ -132,7 +132,7 @@ def main(hpcvirt, document):
     check_findings(found.get('findings', found))
     profile = client.document.parent / 'profile.yaml'
     profile.write_text(client.call(client.words(
-        'export', document, '--data', client.data)))
+        'show', document, '--data', client.data, '--format', 'profile')))
     client.call([hpcvirt, 'flavor', 'plan', '--profile', profile,
                  client.document.parent / 'topology.json'])
 
