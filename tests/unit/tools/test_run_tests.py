@@ -67,7 +67,7 @@ class TestMemory(testtools.TestCase):
         found = list(os.statvfs(self.folder))
         found[8] |= os.ST_NOEXEC
         self.useFixture(fixtures.MonkeyPatch(
-            'os.statvfs', lambda path: os.statvfs_result(found)))
+            'os.statvfs', lambda _: os.statvfs_result(found)))
         self.assertIsNone(self.choose())
 
     def test_where_there_is_no_such_folder_none_is(self):
