@@ -27,7 +27,6 @@ from nova.virt import hardware
 
 from hpcvirt.nova import adapter
 from hpcvirt.nova import claim_input
-from hpcvirt.nova import decision
 
 objects.register_all()
 
@@ -110,8 +109,6 @@ def renew(fleet: Sequence[Any]) -> None:
     """Make the records of hosts new, as if nova-scheduler had read them."""
     for state in fleet:
         vars(state).pop(adapter.CHECKED, None)
-        for mark in (decision.EXAMINED, decision.COUNTS):
-            vars(state.numa_topology).pop(mark, None)
 
 
 def request(cells: int, vfs: int = 0, affinity: str = 'required',

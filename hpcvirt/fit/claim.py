@@ -452,8 +452,6 @@ class Claim:
         self._demand = demand
         self._supply = supply
         self._effort = effort or cell_search.Effort()
-        self._alike = devices.AlikeDevices(demand.requests,
-                                                 supply.pools or ())
         self._answers: dict[Hashable, demands.CellAssignment
                             | reasons.Misfit] = {}
 
@@ -497,6 +495,11 @@ class Claim:
                 ) -> cell_search.AffinityCheck:
         return (self._affinity.following(providers) if any(providers)
                 else self._affinity)
+
+    @functools.cached_property
+    def _alike(self) -> devices.AlikeDevices:
+        return devices.AlikeDevices(self._demand.requests,
+                                    self._supply.pools or ())
 
     @functools.cached_property
     def _affinity(self) -> cell_search.AffinityCheck:

@@ -38,9 +38,7 @@ _CELL_FIELDS = operator.attrgetter(
 
 #: The number of attributes of a cell with all fields. Counting them takes a
 #: quarter of the time of looking each of them up.
-_WHOLE_CELL = {len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)}
-
-_CELL_ID = operator.attrgetter('_obj_id')
+_WHOLE_CELL = len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)
 
 #: The attribute of a HostState with the NUMATopology and the PciDeviceStats
 #: that were checked: Nova replaces the former when it charges an instance.
@@ -142,11 +140,16 @@ def check_record(host_state: typing.Any) -> None:
                 and topology is not None):
             return
         cells = topology._obj_cells if topology else ()
-        if not all(map(is_whole, cells)):
-            for number, cell in enumerate(cells):
+        ids = set()
+        for number, cell in enumerate(cells):
+            own = vars(cell)
+            # A cell that was decoded has a version as well.
+            if len(own) - ('VERSION' in own) != _WHOLE_CELL:
                 where = number
                 _CELL_FIELDS(cell)
-        if len({*map(_CELL_ID, cells)}) < len(cells):
+            ids.add(cell._obj_id)
+        where = 'the NUMA topology'
+        if len(ids) < len(cells):
             raise ValueError('several NUMA cells have the same id')
         where = 'the allocation ratios'
         cpu_ratio = float(host_state.cpu_allocation_ratio)
@@ -160,13 +163,6 @@ def check_record(host_state: typing.Any) -> None:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
         raise host_record.make_error(where, exc) from exc
-
-
-def is_whole(cell: typing.Any) -> bool:
-    """Return whether a NUMACell has all fields, by counting its attributes."""
-    own = vars(cell)
-    # A cell that was decoded has a version as well.
-    return len(own) - ('VERSION' in own) in _WHOLE_CELL
 
 
 def device_supply(host_state: typing.Any) -> supplies.Supply:
@@ -282,9 +278,6 @@ def _check_pools(host_state: typing.Any, *needed: str) -> None:
     if len(pools) > MAX_POOLS:
         raise ValueError(f'{len(pools)} pools')
     for pool in pools:
-        if not kept_text.are_short(pool.values()):
-            raise ValueError('a tag of a pool has more than '
-                             f'{kept_text.MAX_CHARACTERS} characters')
         if operator.index(pool['count']) < 0:
             raise ValueError(f"a pool with {pool['count']} devices")
         for tag in needed:
@@ -297,7 +290,13 @@ def _pools(stats: typing.Any) -> Sequence[devices.Pool] | None:
 
 
 def read_pool(pool: Mapping[str, typing.Any]) -> devices.Pool:
-    """Compile a pool of a PciDeviceStats."""
+    """Compile a pool of a PciDeviceStats.
+
+    :raises ValueError: if it has a longer text than may be kept
+    """
+    if not kept_text.are_short(pool.values()):
+        raise ValueError('a tag of a pool has more than '
+                         f'{kept_text.MAX_CHARACTERS} characters')
     return devices.Pool(pool.get('numa_node'), pool['count'], pool,
                         pool.get('rp_uuid'))
 
@@ -312,7 +311,7 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
         network = _get(cell, 'network_metadata', None)
         physnets = _get(network, 'physnets', frozenset())
         tunneled = _get(network, 'tunneled', False)
-    if not kept_text.are_short(physnets):
+    if physnets and not kept_text.are_short(physnets):
         raise ValueError('the name of a physical network has more than '
                          f'{kept_text.MAX_CHARACTERS} characters')
     if len(cell._obj_mempages) > MAX_PAGE_SIZES:
@@ -322,7 +321,8 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
         cell._obj_id, socket, dedicated, dedicated - cell._obj_pinned_cpus,
         cell._obj_cpuset, cell._obj_siblings, cell._obj_cpu_usage,
         cell._obj_memory, cell._obj_memory_usage,
-        tuple(map(_pages, cell._obj_mempages)), physnets, tunneled)
+        tuple([_pages(pages) for pages in cell._obj_mempages]), physnets,
+        tunneled)
 
 
 def _pages(pages: typing.Any) -> supplies.PageSupply:

@@ -92,6 +92,10 @@ class Allocation(typing.NamedTuple):
     interfaces: tuple[str | None, ...] = ()
 
 
+#: That of an instance without PCI requests.
+NO_DEVICES = Allocation()
+
+
 @dataclasses.dataclass(frozen=True)
 class ClaimInput:
     """What a claim starts from.
@@ -113,7 +117,7 @@ class ClaimInput:
                    mappings: Mapping[str, Sequence[str]]) -> Allocation:
         """Read an allocation candidate of a host."""
         if not self.requests:
-            return Allocation()
+            return NO_DEVICES
         return Allocation(
             tuple(adapter.providers_of(request, mappings)
                   for request in self.requests) if self._in_placement else (),
@@ -127,7 +131,7 @@ class ClaimInput:
         """
         candidates = host_state.allocation_candidates
         return (self.allocation(host_state, candidates[0]['mappings'])
-                if candidates else Allocation())
+                if candidates else NO_DEVICES)
 
     def bound(self, allocation: Allocation) -> demands.Demand:
         """Return the demand of a new instance with this allocation."""
@@ -176,7 +180,8 @@ class ClaimInput:
         return collections.Counter(providers)
 
     def make_test(self, supply: supplies.Supply, effort: cell_search.Effort,
-                  interfaces: tuple[str | None, ...]) -> AllocationTest:
+                  interfaces: tuple[str | None, ...] = (),
+                  ) -> AllocationTest:
         """Make a test of the allocations that Placement offers on a host.
 
         :param supply: the resources of the host

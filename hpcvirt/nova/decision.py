@@ -9,28 +9,16 @@ first that break the fewest whole sets. Nova claims the first one and, if
 another scheduler has taken its devices, does not try the next one. Candidates
 of equal cost are therefore shuffled.
 
-Most hosts are decided by counting host cells, which reads Nova's NUMACells
-without making a Supply (:func:`make_counting_test`):
-
-* An instance does not fit if too few host cells have the CPUs and pages of a
-  guest cell. :func:`hpcvirt.fit.cell.obstacle` checks the same and more, so
-  that the fit engine would refuse such a host as well.
-* An instance fits if the first host cells with room, in the order of the
-  claim, also have the devices. :func:`hpcvirt.fit.claim.predict` looks for
-  these cells first.
-
-The fit engine judges all other hosts, including those with a malformed
-record. Counts are kept on the NUMATopology, which Nova replaces when it reads
-the host again or charges an instance to it. The cells that an instance would
-take are counted each time.
+The fit engine decides. Most hosts of a full cloud are refused before, because
+too few of their cells have the free CPUs and pages of a guest cell
+(:func:`make_shortage_test`): this reads Nova's NUMACells without making a
+Supply. :func:`hpcvirt.fit.cell.obstacle` checks the same and more, so that the
+engine would refuse such a host as well.
 """
 
 import collections
 import copy
-import dataclasses
 import itertools
-import math
-import operator
 import random
 import typing
 from collections.abc import Callable
@@ -42,10 +30,8 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpcvirt import exception
-from hpcvirt.fit import claim
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import devices
-from hpcvirt.fit import engine
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
@@ -58,262 +44,65 @@ from hpcvirt.nova import no_valid_host_log
 from hpcvirt.nova import port_interface
 from hpcvirt.nova import quarantine
 
-_PAGES = operator.attrgetter('_obj_size_kb', '_obj_total', '_obj_used')
-_ID = operator.attrgetter('_obj_id')
-_ROOT_ONLY = {''}
-
-#: Returns for a HostState whether the instance fits, None if undecided. It
+#: Whether too few cells of a NUMATopology have what a guest cell needs. It
 #: raises what reading malformed data raises.
-HostTest = Callable[[typing.Any], bool | None]
-CellTest = Callable[[typing.Any], bool]
-#: Takes a HostState, one of its NUMACells for each guest cell, and the ids of
-#: cells whose free CPUs all belong to cores.
-RoomTest = Callable[[typing.Any, Sequence[typing.Any], set[int]], bool]
-
-#: The free PCPUs and pages of each cell.
-_Free = tuple[tuple[float, ...], tuple[float, ...]]
-
-_MAX_ARRANGEMENTS = claim.MAX_ARRANGEMENTS
-
-#: The most page sizes for which the cells of a host are counted.
-MAX_SIZES = 16
-
-#: The attributes of a NUMATopology that was examined: page size -> free PCPUs
-#: and pages of its cells, and the ids of cells with all free CPUs on cores.
-COUNTS = 'hpcvirt_counts'
-EXAMINED = 'hpcvirt_examined'
+ShortageTest = Callable[[typing.Any], bool]
 
 
-def make_counting_test(demand: demands.Demand, packing: bool,
-              only_refuse: bool = False) -> HostTest | None:
-    """Make a test of HostStates for a new instance.
+def make_shortage_test(demand: demands.Demand) -> ShortageTest | None:
+    """Make a test that counts the cells with room for a guest cell.
 
-    :param packing: see :class:`hpcvirt.fit.supply.Supply`
-    :param only_refuse: make a test that never returns True
+    A host that is short is one that the fit engine refuses. The engine decides
+    about the others.
+
     :returns: None for an instance without guest cells or with unequal ones
     """
     if not demand.cells or not demand.uniform:
         return None
     guest, size = demand.cells[0], len(demand.cells)
-    pcpus, (page_kib, needed) = _pcpus(guest), _pages(guest)
-    has_rest = _make_rest_test(guest)
-    has_room: RoomTest | None = None
-    if not only_refuse and _is_plain(demand):
-        has_room = (_make_device_test(demand, has_rest, packing)
-                    if demand.requests else _make_core_test(guest))
+    pcpus = 0
+    if guest.policy is not shape_model.CPUPolicy.SHARED:
+        pcpus = guest.pcpus + guest.emulator_pcpus
+    page_kib = max(guest.page_kib or 0, 0)
+    pages = -(-guest.memory_mib * 1024 // page_kib) if page_kib else 0
+    on_siblings = pcpus and guest.threads is shape_model.ThreadPolicy.REQUIRE
 
-    def fits(host_state: typing.Any) -> bool | None:
-        topology = host_state.numa_topology
+    def is_short(topology: typing.Any) -> bool:
         cells = topology._obj_cells
-        spare = len(cells) - size
-        known = getattr(topology, COUNTS, None)
-        if known is None:
-            # Count from the second look on: there may not be one.
-            setattr(topology, COUNTS, {})
-            able = (cell if len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
-                    >= pcpus and has_rest(cell) else None for cell in cells)
-        else:
-            able = (cell if free >= pcpus and pages >= needed
-                    and has_rest(cell) else None for free, pages, cell
-                    in zip(*_recall_free(known, cells, page_kib), cells,
-                           strict=True))
-        found: list[typing.Any] = []
-        for cell in able:
-            if cell is None:
+        found, spare = 0, len(cells) - size
+        for cell in cells:
+            # Nova pins no other CPUs than those of its pcpuset.
+            if (len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus) >= pcpus
+                    and _has_pages(cell, page_kib, pages)
+                    and (not on_siblings or _has_siblings(cell, guest.pcpus))):
+                found += 1
+                if found == size:
+                    return False
+            else:
                 spare -= 1
                 if spare < 0:
-                    return False
-                continue
-            found.append(cell)
-            if len(found) == size:
-                break
-        else:
-            return False
-        if has_room is None or math.perm(len(cells), size) > _MAX_ARRANGEMENTS:
-            return None
-        sound = getattr(topology, EXAMINED, None)
-        if sound is None:
-            adapter.check_record(host_state)
-            sound = set()
-            setattr(topology, EXAMINED, sound)
-        return has_room(host_state, found, sound) or None
-
-    return fits
-
-
-def _is_plain(demand: demands.Demand) -> bool:
-    """Whether counting can show that an instance fits."""
-    guest = demand.cells[0]
-    return (guest.policy is shape_model.CPUPolicy.DEDICATED
-            and guest.threads in (None, shape_model.ThreadPolicy.PREFER)
-            and guest.pcpus > 0 and (guest.page_kib or 0) > 0
-            and not guest.memory_mib * 1024 % (guest.page_kib or 1)
-            and claim.is_immune(demand)
-            and demand.device_set is None
-            and not dataclasses.replace(demand, requests=()).selective
-            and all(request.affinity is not shape_model.PCIAffinity.SOCKET
-                    for request in demand.requests))
-
-
-def _recall_free(known: dict[int, _Free], cells: Sequence[typing.Any],
-                 page_kib: int) -> _Free:
-    """Count, or recall, the free PCPUs and pages of each cell."""
-    if page_kib not in known:
-        # Tenants choose page sizes, and a host may be kept for long.
-        if len(known) >= MAX_SIZES:
-            known.clear()
-        known[page_kib] = _count_free(cells, page_kib)
-    return known[page_kib]
-
-
-def _count_free(cells: Sequence[typing.Any], page_kib: int,
-                ) -> _Free:
-    """Return the number of unpinned PCPUs and of free pages of each cell.
-
-    Cells that cannot be read count as infinite, so that they are read again
-    if the instance might need them.
-    """
-    return (tuple(_or_any(_free_pcpus, cell) for cell in cells),
-            tuple(_or_any(_free_pages, cell, page_kib) for cell in cells))
-
-
-def _or_any(count: Callable[..., int], *arguments: typing.Any) -> float:
-    try:
-        return count(*arguments)
-    except host_record.BROKEN:
-        return math.inf
-
-
-def _free_pcpus(cell: typing.Any) -> int:
-    """Count the unpinned PCPUs of a NUMACell; Nova pins no other CPUs."""
-    return len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
-
-
-def _free_pages(cell: typing.Any, page_kib: int) -> int:
-    """Count free pages; return -1 for no such pages, 0 for any page size."""
-    if not page_kib:
-        return 0
-    for pages in cell._obj_mempages:
-        if pages._obj_size_kb == page_kib:
-            return int(pages._obj_total - pages._obj_used
-                       - getattr(pages, '_obj_reserved', 0))
-    return -1
-
-
-def _pcpus(guest: demands.CellDemand) -> int:
-    """Return how many PCPUs a guest cell takes."""
-    return (0 if guest.policy is shape_model.CPUPolicy.SHARED
-            else guest.pcpus + guest.emulator_pcpus)
-
-
-def _pages(guest: demands.CellDemand) -> tuple[int, int]:
-    """Return the page size, 0 for any, and the pages that a cell takes."""
-    page_kib = max(guest.page_kib or 0, 0)
-    return page_kib, (-(-guest.memory_mib * 1024 // page_kib) if page_kib
-                      else 0)
-
-
-def _make_rest_test(guest: demands.CellDemand) -> CellTest:
-    """Make a test of the pages of NUMACells with enough free CPUs.
-
-    The test also checks the siblings if the thread policy requires them.
-    """
-    page_kib, needed = _pages(guest)
-    on_siblings = (guest.policy is not shape_model.CPUPolicy.SHARED
-                   and guest.threads is shape_model.ThreadPolicy.REQUIRE)
-
-    def has_rest(cell: typing.Any) -> bool:
-        if _free_pages(cell, page_kib) < needed:
-            return False
-        return not on_siblings or _has_siblings(
-            cell._obj_siblings, cell._obj_pcpuset - cell._obj_pinned_cpus,
-            max(guest.pcpus, 1))
-
-    return has_rest
-
-
-def _make_core_test(guest: demands.CellDemand) -> RoomTest:
-    """Make a test whether enough free CPUs of NUMACells belong to cores.
-
-    The test also checks that the cells have all fields.
-    """
-    pcpus = _pcpus(guest)
-
-    def has_cores(_host_state: typing.Any, found: Sequence[typing.Any],
-                  sound: set[int]) -> bool:
-        for cell in found:
-            dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
-            if (not adapter.is_whole(cell)
-                    or len(dedicated) - len(pinned) < pcpus):
-                return False
-            if cell._obj_id in sound:
-                continue
-            if not _has_sound_pages(cell):
-                return False
-            if pinned <= dedicated <= set().union(*cell._obj_siblings):
-                sound.add(cell._obj_id)
-                continue
-            missing = pcpus
-            for core in cell._obj_siblings:
-                missing -= len((core & dedicated) - pinned)
-                if missing <= 0:
-                    break
-            else:
-                return False
+                    return True
         return True
 
-    return has_cores
+    return is_short
 
 
-def _make_device_test(demand: demands.Demand, has_rest: CellTest,
-                      packing: bool) -> RoomTest:
-    """Make a test whether the first cells with room have the devices."""
-    has_cores = _make_core_test(demand.cells[0])
-    pcpus, size = _pcpus(demand.cells[0]), len(demand.cells)
-    sign = 1 if packing else -1
-
-    def has_devices(host_state: typing.Any, _found: Sequence[typing.Any],
-                    sound: set[int]) -> bool:
-        cells = host_state.numa_topology._obj_cells
-        stats = host_state.pci_stats
-        if stats is None or any(
-                candidate['mappings'].keys() != _ROOT_ONLY
-                for candidate in host_state.allocation_candidates):
-            return False
-        pools = tuple(map(adapter.read_pool, stats.pools))
-        free = {cell._obj_id: _free_pcpus(cell) for cell in cells}
-        ordered = cells
-        if len(cells) > size:
-            near = engine.count_near(free, pools, wants=True)
-            ordered = sorted(cells, key=lambda cell: (
-                near[cell._obj_id], sign * free[cell._obj_id],
-                sign * (cell._obj_memory - cell._obj_memory_usage)))
-        found = list(itertools.islice(
-            (cell for cell in ordered
-             if free[cell._obj_id] >= pcpus and has_rest(cell)), size))
-        if not (all(map(_has_sound_pages, cells))
-                and has_cores(host_state, found, sound)):
-            return False
-        ids = {*map(_ID, found)}
-        allocator = devices.ClaimAllocator(demand.requests, pools, {})
-        return ((len(demand.requests) == 1 or allocator.refused() is None)
-                and allocator.allocate(ids) is not None
-                and allocator.loss(ids) is None)
-
-    return has_devices
+def _has_pages(cell: typing.Any, page_kib: int, needed: int) -> bool:
+    """Whether a NUMACell has free pages of a size; 0 for any size."""
+    if not page_kib:
+        return True
+    for pages in cell._obj_mempages:
+        if pages._obj_size_kb == page_kib:
+            free = (pages._obj_total - pages._obj_used
+                    - getattr(pages, '_obj_reserved', 0))
+            return bool(free >= needed)
+    return False
 
 
-def _has_sound_pages(cell: typing.Any) -> bool:
-    """Whether all page pools of a NUMACell can be read."""
-    for size_kib, _total, _used in map(_PAGES, cell._obj_mempages):
-        if size_kib <= 0:
-            return False
-    return True
-
-
-def _has_siblings(siblings: typing.Any, free: typing.Any,
-                  needed: int) -> bool:
-    for core in siblings:
+def _has_siblings(cell: typing.Any, needed: int) -> bool:
+    """Whether a NUMACell has free threads on cores with several threads."""
+    free = cell._obj_pcpuset - cell._obj_pinned_cpus
+    for core in cell._obj_siblings:
         threads = len(core)
         if threads > 2:
             return True
@@ -361,13 +150,9 @@ class FilterDecision:
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
         self._packing = config.read_packing()
         self._learns = False
-        self._fits: HostTest | None = None
+        self._is_short: ShortageTest | None = None
         if self.start is not None and self.start.move is None:
-            # For the next of several instances, the fit engine must compute
-            # what a host has left.
-            self._fits = make_counting_test(
-                self.start.demand, self._packing,
-                no_valid_host_log.count_instances(spec) > 1)
+            self._is_short = make_shortage_test(self.start.demand)
         self._limits: dict[tuple[float, float],
                            objects.NUMATopologyLimits] = {}
 
@@ -497,23 +282,19 @@ class FilterDecision:
         """
         start = self.start
         # Nova's record of a host that was picked before is not reliable.
-        if self._fits is not None and start is not None and not hasattr(
+        if self._is_short is not None and start is not None and not hasattr(
                 host_state, claim_input.ACCOUNT):
             try:
-                fits = self._fits(host_state)
-            except (*host_record.BROKEN, exception.InvalidInput):
-                fits = None
-            if fits is False:
+                is_short = self._is_short(host_state.numa_topology)
+            except host_record.BROKEN:
+                is_short = False
+            if is_short:
                 candidates = host_state.allocation_candidates
                 host_state.allocation_candidates = []
                 return reasons.LateMisfit(self._explain, start, host_state,
-                                              candidates)
+                                          candidates)
             if self._learns:
                 port_interface.learn_new(host_state)
-            if fits and host_state.allocation_candidates:
-                host_state.limits['numa_topology'] = self._limits_of(
-                    host_state)
-                return None
         if self._malformed is not None or start is None:
             return self._malformed
         try:
@@ -542,13 +323,15 @@ class FilterDecision:
         Candidates with devices of no common set are removed before any cells
         are looked at.
         """
-        check = claim_input.HostCheck(start, left)
         if not start.requests and host_state.allocation_candidates:
             # The candidates do not differ for this instance.
-            misfit = check.find_misfit(claim_input.Allocation())
-            if misfit is not None:
-                host_state.allocation_candidates = []
-            return misfit
+            for supply in left:
+                misfit = start.make_test(supply, cell_search.Effort())(())
+                if misfit is not None:
+                    host_state.allocation_candidates = []
+                    return misfit
+            return None
+        check = claim_input.HostCheck(start, left)
         sets = start.find_sets(left[0])
         found = [(start.allocation(host_state, candidate['mappings']),
                   candidate) for candidate in host_state.allocation_candidates]

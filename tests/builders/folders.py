@@ -7,8 +7,11 @@ import tempfile
 import unittest
 
 
-def make(case: unittest.TestCase) -> pathlib.Path:
-    """Create a directory that goes when the test ends."""
-    directory = tempfile.TemporaryDirectory()
+def make(case: unittest.TestCase, place: str | None = None) -> pathlib.Path:
+    """Create a directory that goes when the test ends.
+
+    :param place: where; by default where temporary files are, mostly in memory
+    """
+    directory = tempfile.TemporaryDirectory(dir=place)
     case.addCleanup(directory.cleanup)
     return pathlib.Path(directory.name)

@@ -127,10 +127,10 @@ class WrittenFilesTest(unittest.TestCase):
         return found
 
     def test_random_fleets(self):
-        self.assertGreater(sum(map(self.check, range(8))), 300)
+        self.assertGreater(sum(map(self.check, range(3))), 300)
 
     def test_periodic_more_random_fleets(self):
-        for seed in range(100, 160):
+        for seed in (*range(3, 8), *range(100, 160)):
             self.check(seed)
 
     def test_equal_cells_of_unequal_ones_are_counted_as_nova_does(self):

@@ -39,7 +39,8 @@ class StrangerTest(unittest.TestCase):
         # Each test looks at all processes of the machine: one at a time.
         lock = self.enterContext(open(__file__, 'rb'))
         fcntl.flock(lock, fcntl.LOCK_EX)
-        self.folder = folders.make(self)
+        # The audit reads nothing below /dev, where memory is.
+        self.folder = folders.make(self, '/tmp')
         self.folder.chmod(0o755)
         self.program = self.folder / 'nova-compute'
         shutil.copy('/bin/sh', self.program)

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
 from hpcvirt import waiting
 from tests.builders import processes
@@ -20,6 +21,13 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 
 class RunTestsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.environment = {**os.environ, 'PYTHONPATH': str(ROOT),
+                            'OS_TEST_TIMEOUT': '2'}
+        # The tests of this environment have been given one.
+        self.environment.pop('TMPDIR', None)
+
     def run_tests(self, content: str, workers: int = 1,
                   status: int = 1) -> str:
         """Run a module of tests.
@@ -40,19 +48,21 @@ class RunTestsTest(unittest.TestCase):
             [sys.executable, ROOT / 'tools/run_tests.py', 'it', 'hanging',
              '--concurrency', str(workers)],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            check=False, text=True, timeout=300, env={
-                **os.environ, 'PYTHONPATH': str(ROOT),
-                'OS_TEST_TIMEOUT': '2'})
+            check=False, text=True, timeout=300, env=self.environment)
         self.assertEqual(status, done.returncode, done.stdout)
         return ''.join([done.stdout, *(
             (folder / f'.stestr/it.{name}').read_text()
             for name in ('failures', 'slowest'))])
 
-    def count_imports(self, beginning: str) -> int:
-        """Run two tests with two workers, and count imports of the tests."""
+    def import_tests(self, beginning: str) -> list[pathlib.Path]:
+        """Run two tests with two workers.
+
+        :returns: the folder of temporary files at each import of the tests
+        """
         text = self.run_tests(textwrap.dedent(beginning) + textwrap.dedent("""
+            import tempfile
             with open('imports', 'a') as file:
-                print('imported', file=file)
+                print(tempfile.gettempdir(), file=file)
 
             class OneTest(unittest.TestCase):
                 def test_it(self):
@@ -64,16 +74,30 @@ class RunTestsTest(unittest.TestCase):
             """), workers=2, status=0)
         self.assertIn('\nit: 2 passed, 0 failed, 0 skipped\n', text)
         self.assertIn(' - Worker 1 (1 tests) => ', text)
-        return len((self.folder / 'imports').read_text().splitlines())
+        return [pathlib.Path(line) for line in
+                (self.folder / 'imports').read_text().splitlines()]
 
     def test_several_workers_import_the_tests_once(self) -> None:
-        self.assertEqual(1, self.count_imports(''))
+        self.assertEqual(1, len(self.import_tests('')))
 
     def test_a_process_with_threads_is_not_copied(self) -> None:
-        self.assertEqual(3, self.count_imports("""
+        places = self.import_tests("""
             import threading
             threading.Thread(target=time.sleep, args=(0.5,)).start()
-            """))
+            """)
+        self.assertEqual(3, len(places))
+        self.assert_in_memory(places)
+
+    def assert_in_memory(self, places: list[pathlib.Path]) -> None:
+        """Check that tests write into one folder, which goes at the end."""
+        with mock.patch.dict(os.environ):
+            os.environ.pop('TMPDIR', None)
+            memory = run_tests.choose_folder(run_tests.MEMORY)
+        if memory:
+            self.assertEqual({pathlib.Path(memory)},
+                             {place.parent for place in places})
+            self.assertEqual(1, len(set(places)))
+            self.assertFalse(places[0].exists())
 
     def test_a_worker_that_dies_fails_its_test(self) -> None:
         text = self.run_tests("""
