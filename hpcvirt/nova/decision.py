@@ -281,8 +281,10 @@ class FilterDecision:
         An exception refuses the host and does not fail the request.
         """
         start = self.start
+        if self._malformed is not None or start is None:
+            return self._malformed
         # Nova's record of a host that was picked before is not reliable.
-        if self._is_short is not None and start is not None and not hasattr(
+        if self._is_short is not None and not hasattr(
                 host_state, claim_input.ACCOUNT):
             try:
                 is_short = self._is_short(host_state.numa_topology)
@@ -295,8 +297,6 @@ class FilterDecision:
                                           candidates)
             if self._learns:
                 port_interface.learn_new(host_state)
-        if self._malformed is not None or start is None:
-            return self._malformed
         try:
             return self._refuse(start, host_state)
         except Exception as exc:  # noqa: BLE001

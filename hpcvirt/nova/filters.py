@@ -55,10 +55,6 @@ MOVES_PATCH = '0006-Claim-allocated-PCI-devices-in-moves.patch'
 class HPCTopologyFilter(filters.BaseHostFilter):
     """Pass hosts that have the NUMA topology and devices of an instance."""
 
-    # A rebuilt instance keeps its CPUs; nova-api rejects a rebuild that would
-    # change the NUMA topology.
-    RUN_ON_REBUILD = False
-
     def __init__(self) -> None:
         super().__init__()
         if config.register().hpcvirt.filter_mode == filter_options.SHADOW:
@@ -71,6 +67,8 @@ class HPCTopologyFilter(filters.BaseHostFilter):
         Allocation candidates on which the instance does not fit are removed
         from these hosts.
         """
+        # A rebuilt instance keeps its CPUs; nova-api rejects a rebuild that
+        # would change the NUMA topology.
         if utils.request_is_rebuild(spec_obj):
             yield from filter_obj_list
             return

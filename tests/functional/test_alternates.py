@@ -10,14 +10,19 @@ import collections
 import copy
 import itertools
 import random
+from unittest import mock
 
+from hpcvirt.fit import move_check
+from hpcvirt.fit import reasons
+from hpcvirt.nova import decision
 from hpcvirt.nova import filters
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-REQUESTS = 250
+REQUESTS, MANY_REQUESTS = 30, 250
 HOSTS = 3
 
 #: The claim of the retry serves the guest well, or refuses it.
@@ -25,12 +30,15 @@ HARMLESS = (None, soundness.REFUSED, soundness.NO_DEVICES, soundness.RAISED)
 
 
 class AlternatesTest(soundness.ClaimingTestCase):
-    def retries(self, max_attempts):
-        """Return what came of all retries, and how many hosts passed."""
+    def retries(self, max_attempts, guests):
+        """Return what came of all retries, and how many hosts passed.
+
+        :param guests: the number of random guests
+        """
         soundness.CONF.set_override('max_attempts', max_attempts, 'scheduler')
         faults = collections.Counter()
         requests = hosts = 0
-        for number in range(REQUESTS):
+        for number in range(guests):
             dice = random.Random(f'alternates {number}')
             fleet = a_fleet(dice)
             soundness.CONF.set_override(
@@ -48,12 +56,19 @@ class AlternatesTest(soundness.ClaimingTestCase):
                 faults[retry(first, second)] += 1
         return faults, requests, hosts
 
-    def test_periodic_no_alternate_is_wrong(self):
-        faults, requests, hosts = self.retries(3)
+    def assert_none_is_wrong(self, guests):
+        faults, requests, hosts = self.retries(3, guests)
         self.assertLessEqual(set(faults), set(HARMLESS))
-        self.assertGreater(faults[None], REQUESTS // 5)
+        self.assertGreater(faults[None], guests // 5)
+        return requests, hosts
+
+    def test_no_alternate_is_wrong(self):
+        self.assert_none_is_wrong(REQUESTS)
+
+    def test_periodic_no_alternate_of_many_is_wrong(self):
+        requests, hosts = self.assert_none_is_wrong(MANY_REQUESTS)
         # What it is for, and what it costs.
-        unguarded, all_requests, all_hosts = self.retries(1)
+        unguarded, all_requests, all_hosts = self.retries(1, MANY_REQUESTS)
         self.assertGreater(len(set(unguarded) - set(HARMLESS)), 0)
         self.assertEqual(all_requests, requests)
         self.assertLess(all_hosts * 0.9, hosts)
@@ -80,3 +95,58 @@ def retry(first, second):
     claimed = soundness.Claims(other).claim(
         other_state.allocation_candidates[0]['mappings'], guest=guest)
     return soundness.fault(other, claimed)
+
+
+class PossiblePagesTest(filtering.FilterTestCase):
+    """The page sizes that an instance may have from a build that failed."""
+
+    def judge(self, pages, retry, instances=1):
+        """Judge hosts for an instance of unequal cells.
+
+        :param pages: the pages that the instance gets on each host
+        :param retry: tells about page sizes whether it may be built with them
+        :returns: for each host whether it passes
+        """
+        question = filtering.case(filtering.host(0, 0), (4, 2))
+        states = self.states(*[question] * len(pages))
+        spec = nova_objects.request_spec(question)
+        spec.num_instances = instances
+        with (mock.patch.object(move_check, 'predict_pages',
+                                side_effect=pages),
+              mock.patch.object(
+                  move_check, 'check_retry',
+                  side_effect=lambda _demand, _supply, sizes, *_:
+                  retry(sizes))):
+            verdicts = list(decision.FilterDecision(spec).judge(states))
+        return [misfit is None for _, misfit in verdicts]
+
+    def possible(self, *pages, instances=1):
+        """Return the page sizes with which each host would be tried again."""
+        asked = []
+        self.assertEqual([True] * len(pages), self.judge(
+            pages, asked.append, instances))
+        return asked
+
+    def test_if_all_are_unsafe_the_first_is_selected_without_alternates(self):
+        wrong = reasons.Misfit(reasons.Code.UNSAFE_ALTERNATE)
+        for instances, passed in ((1, [True, False, False]), (2, [False] * 3)):
+            self.assertEqual(passed, self.judge(
+                [(4,)] * 3, lambda _: wrong, instances))
+
+    def test_a_single_host_has_no_alternates(self):
+        wrong = reasons.Misfit(reasons.Code.UNSAFE_ALTERNATE)
+        self.assertEqual([True], self.judge([(4,)], lambda _: wrong))
+        self.assertEqual([False], self.judge([(4,)], lambda _: wrong, 2))
+
+    def test_a_host_is_no_alternate_of_itself(self):
+        self.assertEqual([{(4,)}, {(2048,)}], self.possible((2048,), (4,)))
+
+    def test_equal_hosts_are_alternates_of_each_other(self):
+        self.assertEqual([{(4,)}] * 2, self.possible((4,), (4,)))
+
+    def test_a_host_whose_claim_refuses_leaves_no_pages(self):
+        self.assertEqual([set(), {(4,)}], self.possible((4,), None))
+
+    def test_another_instance_may_fail_on_the_same_host(self):
+        self.assertEqual([{(4,), (2048,)}] * 2,
+                         self.possible((2048,), (4,), instances=2))

@@ -383,6 +383,11 @@ class AdapterTest(unittest.TestCase):
         self.assertEqual(3, items[2])
         self.assertEqual([1, 2, 3], read)
 
+    def test_a_guest_without_networks_asks_for_none(self):
+        demand = adapter.demand(nova_objects.request_spec(case(host(0))))
+        self.assertFalse(demand.tunneled)
+        self.assertEqual(frozenset(), demand.physnets)
+
     def test_fields_that_an_old_compute_host_does_not_set(self):
         topology = objects.NUMATopology(cells=[objects.NUMACell(
             id=3, cpuset={0}, pcpuset={1, 2}, memory=512, cpu_usage=0,

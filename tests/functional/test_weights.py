@@ -210,6 +210,14 @@ class FragmentationTest(WeightsTestCase):
         self.assertEqual(0, sum(len(each.free_pcpus)
                                 for each in used.numa_topology.cells))
 
+    def test_equal_hosts_are_rated_once(self):
+        spec = request(case(0))
+        weigher = weights.HPCTopologyWeigher()
+        states = [host(name, case(4, 0)) for name in 'abc']
+        weigher._weigh([*states, host('d', case(0, 0))], spec)
+        known, = weigher._known.values()
+        self.assertEqual(2, len(known))
+
     def test_the_request_is_left_as_it_was(self):
         spec = request(case(0))
         states = [host('a', case(4, 0)), host('b', case(0, 0))]

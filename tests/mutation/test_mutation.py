@@ -84,6 +84,14 @@ class PlacesTest(testtools.TestCase):
         for line in ('y = f(x)', 'f(x)[y]', 'f', 'LOG.info(x)'):
             self.assertEqual(set(), self.changes(f'{line}\n'), line)
 
+    def test_a_handler_catches_nothing(self):
+        for caught in ('A', 'a.B', '(A, b.C)', 'A as e', '(*a.B, C)'):
+            name = ' as e' if caught.endswith('e') else ''
+            self.assertIn(f'except (){name}:', self.changes(
+                f'try:\n    f()\nexcept {caught}:\n    x = 1\n'), caught)
+        self.assertNotIn('except ():', self.changes(
+            'try:\n    f()\nexcept:\n    x = 1\n'))
+
     def test_each_mutant_is_a_module(self):
         for place in self.find(CODE):
             compile(place.change(), 'm.py', 'exec')

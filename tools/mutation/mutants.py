@@ -35,7 +35,7 @@ Position = tuple[int, int]
 _WHOLE = frozenset({
     'AddNot', 'ReplaceTrueWithFalse', 'ReplaceFalseWithTrue',
     'ReplaceAndWithOr', 'ReplaceOrWithAnd', 'ReplaceBreakWithContinue',
-    'ReplaceContinueWithBreak', 'ExceptionReplacer', 'NumberReplacer',
+    'ReplaceContinueWithBreak', 'NumberReplacer',
     'ZeroIterationForLoop', 'ReplaceUnaryOperator_Delete_Not',
     'ReplaceUnaryOperator_Delete_USub', 'ReplaceUnaryOperator_USub_UAdd'})
 #: One mistake for each sign: all pairs of signs would be 188 operators.
@@ -72,6 +72,29 @@ class DropCall(operator.Operator):
     @classmethod
     def examples(cls) -> tuple[operator.Example, ...]:
         return (operator.Example('f(x)', 'pass'),)
+
+
+class CatchNothing(operator.Operator):
+    """An operator that lets a handler of exceptions catch nothing.
+
+    ExceptionReplacer of Cosmic Ray fails for exceptions of other modules.
+    """
+
+    def mutation_positions(self, node: Any) -> Iterator[tuple[Position,
+                                                              Position]]:
+        if node.type == 'except_clause':
+            yield node.start_pos, node.end_pos
+
+    def mutate(self, node: Any, _index: int) -> Any:
+        nothing = parso.parse('()').children[0]
+        nothing.get_first_leaf().prefix = ' '
+        node.children[1] = nothing
+        return node
+
+    @classmethod
+    def examples(cls) -> tuple[operator.Example, ...]:
+        return (operator.Example('try: f()\nexcept a.B as c: pass',
+                                 'try: f()\nexcept () as c: pass'),)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +174,7 @@ def draw(places: Iterable[Place], count: int, seed: str) -> list[Place]:
 @functools.cache
 def _list_operators() -> dict[str, type[operator.Operator]]:
     """Return the operators by their names."""
-    found = {'DropCall': DropCall}
+    found = {'DropCall': DropCall, 'CatchNothing': CatchNothing}
     for name in plugins.operator_names():
         short = name.rpartition('/')[2]
         if short in _WHOLE | _SIGNS:
