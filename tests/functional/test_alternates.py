@@ -133,6 +133,14 @@ class PossiblePagesTest(filtering.FilterTestCase):
             self.assertEqual(passed, self.judge(
                 [(4,)] * 3, lambda _: wrong, instances))
 
+    def test_without_retries_there_are_no_alternates(self):
+        soundness.CONF.set_override('max_attempts', 1, 'scheduler')
+        self.addCleanup(soundness.CONF.clear_override, 'max_attempts',
+                        'scheduler')
+        wrong = reasons.Misfit(reasons.Code.UNSAFE_ALTERNATE)
+        self.assertEqual([True] * 3, self.judge(
+            [(4,)] * 3, lambda _: wrong))
+
     def test_a_single_host_has_no_alternates(self):
         wrong = reasons.Misfit(reasons.Code.UNSAFE_ALTERNATE)
         self.assertEqual([True], self.judge([(4,)], lambda _: wrong))
