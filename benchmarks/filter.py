@@ -163,7 +163,7 @@ def run(case: Case, count: int) -> Result:
     return Result(case, len(hosts), len(some), nova_us,
                   min(ours_us, passed.us),
                   min(renewed(ours, hosts, spec, case.candidates).us
-                      for _ in range(3)),
+                      for _ in range(7)),
                   peak(ours, hosts, spec, case.candidates) / 1024,
                   len(passed.hosts), equal)
 

@@ -241,7 +241,7 @@ class GuestCounter:
 
 
 def _is_regular(demand: demands.Demand) -> bool:
-    if not demand.cells or demand.selective or not claim.is_immune(demand):
+    if not demand.cells or demand.selective or not demand.immune:
         return False
     cell = demand.cells[0]
     return (cell.policy is shape_model.CPUPolicy.DEDICATED

@@ -401,7 +401,7 @@ def counts_cells(demand: demands.Demand, supply: supplies.Supply) -> bool:
     For such a guest neither devices, networks nor defects matter, and more
     room never makes it fit less.
     """
-    return (bool(demand.cells) and is_immune(demand)
+    return (bool(demand.cells) and demand.immune
             and not demand.selective
             and math.perm(len(supply.cells), len(demand.cells))
             <= MAX_ARRANGEMENTS)
@@ -538,7 +538,7 @@ class Claim:
             return misfit
         if not self._demand.cells:
             return demands.CellAssignment(())
-        if is_immune(self._demand):
+        if self._demand.immune:
             roomy = self._roomy
             if isinstance(roomy, reasons.Misfit):
                 return roomy
@@ -625,15 +625,5 @@ def depends_on_start(demand: demands.Demand) -> bool:
     with room.
     """
     return bool(demand.cells) and (
-        demand.selective or not is_immune(demand) or
+        demand.selective or not demand.immune or
         demand.cells[0].policy is not shape_model.CPUPolicy.DEDICATED)
-
-
-def is_immune(demand: demands.Demand) -> bool:
-    """Whether no defect matters if the guest may use any cells with room."""
-    first = demand.cells[0]
-    return (demand.uniform and not demand.pages_by_class and
-            (first.pcpus > 0 or
-             first.policy is shape_model.CPUPolicy.SHARED) and
-            not (first.emulator_pcpus and
-                 first.threads is shape_model.ThreadPolicy.ISOLATE))

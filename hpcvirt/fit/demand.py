@@ -90,6 +90,16 @@ class Demand:
                     self.exclusive_cells)
 
     @functools.cached_property
+    def immune(self) -> bool:
+        """Whether no defect of the claim matters on any cells with room."""
+        first = self.cells[0]
+        return (self.uniform and not self.pages_by_class and
+                (first.pcpus > 0 or
+                 first.policy is shape_model.CPUPolicy.SHARED) and
+                not (first.emulator_pcpus and
+                     first.threads is shape_model.ThreadPolicy.ISOLATE))
+
+    @functools.cached_property
     def key(self) -> Hashable:
         """A key of its needs: guests with equal keys fit on the same hosts."""
         return (self.cells, self.physnets, self.tunneled, self.numa_scope,

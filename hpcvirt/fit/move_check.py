@@ -203,7 +203,7 @@ def needs_retry_check(demand: demands.Demand) -> bool:
 
     It cannot if all guest cells are equal.
     """
-    return len(demand.cells) > 1 and not claim.is_immune(demand)
+    return len(demand.cells) > 1 and not demand.immune
 
 
 def predict_pages(demand: demands.Demand, supply: supplies.Supply,

@@ -49,7 +49,7 @@ class FreedHost:
         #: Whether the guest fits if enough cells have room.
         self._counts = claim.counts_cells(demand, host.state.supply)
         self._width = (len(demand.cells) if demand.cells and
-                       claim.is_immune(demand) else 0)
+                       demand.immune else 0)
         self._cells = {cell.id: cell for cell in host.state.supply.cells}
         self._takes = {number: self._taken(cell)
                        for number, cell in self._cells.items()}

@@ -40,6 +40,8 @@ _CELL_FIELDS = operator.attrgetter(
 #: quarter of the time of looking each of them up.
 _WHOLE_CELL = len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)
 
+_CELL_ID = operator.itemgetter('_obj_id')
+
 #: The attribute of a HostState with the NUMATopology and the PciDeviceStats
 #: that were checked: Nova replaces the former when it charges an instance.
 CHECKED = 'hpcvirt_checked'
@@ -140,16 +142,13 @@ def check_record(host_state: typing.Any) -> None:
                 and topology is not None):
             return
         cells = topology._obj_cells if topology else ()
-        ids = set()
-        for number, cell in enumerate(cells):
-            own = vars(cell)
-            # A cell that was decoded has a version as well.
-            if len(own) - ('VERSION' in own) != _WHOLE_CELL:
+        attributes = list(map(vars, cells))
+        if not _are_whole(attributes):
+            for number, cell in enumerate(cells):
                 where = number
                 _CELL_FIELDS(cell)
-            ids.add(cell._obj_id)
         where = 'the NUMA topology'
-        if len(ids) < len(cells):
+        if len({*map(_CELL_ID, attributes)}) < len(cells):
             raise ValueError('several NUMA cells have the same id')
         where = 'the allocation ratios'
         cpu_ratio = float(host_state.cpu_allocation_ratio)
@@ -163,6 +162,16 @@ def check_record(host_state: typing.Any) -> None:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
         raise host_record.make_error(where, exc) from exc
+
+
+def _are_whole(attributes: Sequence[Mapping[str, typing.Any]]) -> bool:
+    """Return whether NUMACells have all fields, by counting attributes.
+
+    Cells that were decoded have a version as well.
+    """
+    counts = {*map(len, attributes)}
+    return len(counts) == 1 and counts == {
+        _WHOLE_CELL + ('VERSION' in attributes[0])}
 
 
 def device_supply(host_state: typing.Any) -> supplies.Supply:
@@ -316,23 +325,21 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
                          f'{kept_text.MAX_CHARACTERS} characters')
     if len(cell._obj_mempages) > MAX_PAGE_SIZES:
         raise ValueError(f'{len(cell._obj_mempages)} page sizes')
+    pages = []
+    for each in cell._obj_mempages:
+        size_kib, total, used = each._obj_size_kb, each._obj_total, (
+            each._obj_used)
+        if size_kib <= 0:
+            raise ValueError(f'pages of {size_kib} KiB')
+        pages.append(supplies.PageSupply(
+            size_kib, total, used,
+            total - used - getattr(each, '_obj_reserved', 0)))
     dedicated = cell._obj_pcpuset
     return supplies.CellSupply(
         cell._obj_id, socket, dedicated, dedicated - cell._obj_pinned_cpus,
         cell._obj_cpuset, cell._obj_siblings, cell._obj_cpu_usage,
         cell._obj_memory, cell._obj_memory_usage,
-        tuple([_pages(pages) for pages in cell._obj_mempages]), physnets,
-        tunneled)
-
-
-def _pages(pages: typing.Any) -> supplies.PageSupply:
-    size_kib, total, used = (pages._obj_size_kb, pages._obj_total,
-                             pages._obj_used)
-    if size_kib <= 0:
-        raise ValueError(f'pages of {size_kib} KiB')
-    return supplies.PageSupply(
-        size_kib, total, used,
-        total - used - getattr(pages, '_obj_reserved', 0))
+        tuple(pages), physnets, tunneled)
 
 
 def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:

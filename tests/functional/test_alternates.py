@@ -111,10 +111,10 @@ class PossiblePagesTest(filtering.FilterTestCase):
         states = self.states(*[question] * len(pages))
         spec = nova_objects.request_spec(question)
         spec.num_instances = instances
-        with (mock.patch.object(move_check, 'predict_pages',
+        with (mock.patch.object(move_check, 'predict_pages', autospec=True,
                                 side_effect=pages),
               mock.patch.object(
-                  move_check, 'check_retry',
+                  move_check, 'check_retry', autospec=True,
                   side_effect=lambda _demand, _supply, sizes, *_:
                   retry(sizes))):
             verdicts = list(decision.FilterDecision(spec).judge(states))

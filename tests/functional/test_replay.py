@@ -10,7 +10,6 @@ import unittest
 import nova.conf
 from nova.pci import request as pci_request
 
-from hpcvirt.fit import claim
 from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import compiled_flavor
@@ -120,7 +119,7 @@ class SameDecisionsTest(ReplayTestCase):
         """Guests that Nova's defects cannot affect need no other filter."""
         def wanted(flavor):
             demand = flavor.demand
-            return not demand.cells or claim.is_immune(demand)
+            return not demand.cells or demand.immune
 
         placed = sum(
             self.assert_same(100 * seed + number, name, fullest,
