@@ -170,3 +170,18 @@ class RankTest(unittest.TestCase):
     def test_equal_hosts_have_equal_weights(self):
         self.assertEqual([1.0, 1 / 2, 1.0], rating.rank(
             [(0.1, 4), (0.1, 9), (0.1, 4)]))
+
+
+class DescribeTest(unittest.TestCase):
+    def test_what_a_guest_takes_is_a_share_of_the_room(self):
+        rated = rating.Rating((2.0,), (1.0,), 0.5, 4, (16.0, 65536))
+        self.assertEqual(
+            'it takes 50 % of the room for what is requested, 50 % of its '
+            'devices are far, it breaks whole sets of devices, 16 CPUs and '
+            '65536 MiB are free', rating.describe(math.log(2), rated))
+
+    def test_what_is_nothing_is_not_mentioned(self):
+        rated = rating.Rating((2.0,), (0.0,), 0.0, 0, (16.0, 65536))
+        self.assertEqual(
+            'it takes 0 % of the room for what is requested, 16 CPUs and '
+            '65536 MiB are free', rating.describe(0.0, rated))

@@ -207,3 +207,13 @@ class ProspectsTest(unittest.TestCase):
                 (0, 0, 1 + 2 * 2), (4, 1, 0 + 2 * (3 / 4 + 1 / 2))):
             self.assertEqual((expected,), prospects(
                 counter, tiny.host(taken, 0, pools=tiny.gpus(2, 0)), guests))
+
+
+class EmptyTest(unittest.TestCase):
+    def test_an_empty_host_has_its_memory_and_no_more(self):
+        cell = tiny.host_cell(taken=4, memory_used_mib=5000, pages=())
+        guests = [demands.Demand((tiny.guest_cell(
+            1, memory_mib=memory_mib, page_kib=None),))
+            for memory_mib in (16384, 16385, 8192)]
+        self.assertEqual([1, 0, 2], room.RoomCounter(guests).count_if_empty(
+            supplies.Supply((cell,))))

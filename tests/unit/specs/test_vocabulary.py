@@ -82,3 +82,23 @@ class BoundsTest(testtools.TestCase):
             if most is not None:
                 self.assertTrue(row.accepts(str(most)), name)
                 self.assertFalse(row.accepts(str(most + 1)), name)
+
+
+class AddressBitsTest(unittest.TestCase):
+    def test_widths_are_those_that_nova_accepts(self):
+        row = vocabulary.MAXPHYSADDR_BITS
+        self.assertEqual([False, True, True, False], [
+            row.accepts(bits) for bits in ('31', '32', '52', '53')])
+        self.assertEqual('integer from 32 to 52', row.values)
+        self.assertEqual('integer from 1',
+                         vocabulary.find('hw:numa_nodes').values)
+
+
+class NearestTest(unittest.TestCase):
+    def test_a_key_of_another_namespace_or_number_is_found(self):
+        for name, meant in (('hw:cpu_polcy', 'hw:cpu_policy'),
+                            ('hpcvirt:cpu_policy', 'hw:cpu_policy'),
+                            ('hw:numa_cpu.3', 'hw:numa_cpus.3')):
+            self.assertEqual(f' (did you mean {meant}?)',
+                             vocabulary.nearest(name))
+        self.assertEqual('', vocabulary.nearest('hw:zzzzzz'))
