@@ -13,9 +13,9 @@ is the CPU time of the process, the best of several runs without garbage
 collection, with logging at WARNING (DEBUG and INFO cost Nova's filters much
 time and HPCTopologyFilter little). Without patches, nova-scheduler reads the
 record of each host anew for each request: the ratio is that of "new". Where
-records are kept, HPCTopologyFilter recalls what it has examined: "ours". In
-cases where Nova's filters take seconds for one host they get only a few of the
-hosts; nothing is extrapolated. The exit status is 1 if a target is missed.
+records are kept, HPCTopologyFilter checks them once: "ours". In cases where
+Nova's filters take seconds for one host they get only a few of the hosts;
+nothing is extrapolated. The exit status is 1 if a target is missed.
 """
 
 import argparse

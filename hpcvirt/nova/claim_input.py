@@ -180,8 +180,7 @@ class ClaimInput:
         return collections.Counter(providers)
 
     def make_test(self, supply: supplies.Supply, effort: cell_search.Effort,
-                  interfaces: tuple[str | None, ...] = (),
-                  ) -> AllocationTest:
+                  interfaces: tuple[str | None, ...]) -> AllocationTest:
         """Make a test of the allocations that Placement offers on a host.
 
         :param supply: the resources of the host

@@ -30,7 +30,6 @@ from nova import objects
 from oslo_log import log as logging
 
 from hpcvirt import exception
-from hpcvirt.fit import cell_search
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
@@ -323,15 +322,13 @@ class FilterDecision:
         Candidates with devices of no common set are removed before any cells
         are looked at.
         """
+        check = claim_input.HostCheck(start, left)
         if not start.requests and host_state.allocation_candidates:
             # The candidates do not differ for this instance.
-            for supply in left:
-                misfit = start.make_test(supply, cell_search.Effort())(())
-                if misfit is not None:
-                    host_state.allocation_candidates = []
-                    return misfit
-            return None
-        check = claim_input.HostCheck(start, left)
+            misfit = check.find_misfit(claim_input.NO_DEVICES)
+            if misfit is not None:
+                host_state.allocation_candidates = []
+            return misfit
         sets = start.find_sets(left[0])
         found = [(start.allocation(host_state, candidate['mappings']),
                   candidate) for candidate in host_state.allocation_candidates]
