@@ -6,7 +6,6 @@ This machine stands in for the guests: what is started in one runs here.
 """
 
 import contextlib
-import copy
 import json
 import os
 
@@ -19,15 +18,13 @@ from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import placement
 from hpcvirt.cloud import quarantine as cloud_quarantine
-from hpcvirt.cloud import servers
 from hpcvirt.cloud import session
 from hpcvirt.cmd.bench import progress
 from hpcvirt.model import quarantine
 from testing import machines
 from tests.builders import commands
 from tests.builders import folders
-from tests.functional import base
-from tests.integration.bench import rebooting
+from tests.functional import measured_guests
 from tests.integration.bench import run_case
 
 HOST, OTHER = 'node1', 'node2'
@@ -46,7 +43,7 @@ vary "$output"
 """
 
 
-class AcceptCase(base.HPCNova):
+class AcceptCase(measured_guests.MeasuringTestCase):
     def setUp(self):
         super().setUp()
         if len(os.sched_getaffinity(0)) < 2:
@@ -92,36 +89,17 @@ class AcceptCase(base.HPCNova):
 
     def stand_in(self):
         """Let this machine be the guests, and Glance and Neutron answer."""
-        self.places = []
-        reboot = servers.ServerRebooter.reboot
-
-        def place(*_):
-            self.places.append(rebooting.Guest(
-                first_boot=100 * len(self.places)))
-            return self.places[-1]
-
-        def reboot_all(rebooter):
-            reboot(rebooter)
-            for each in self.places:
-                each.reboot()
-        for name, new in (
-                ('cmd.bench.targets._ssh', place),
-                ('cloud.servers.ServerRebooter.reboot', reboot_all),
-                ('cloud.benchmark_instances.BenchmarkInstances.find_image',
-                 lambda *_: self.glance.image1['id']),
-                ('cloud.benchmark_instances.BenchmarkInstances.find_network',
-                 lambda *_: self.neutron.network_1['id']),
-                # Guests may run here.
-                ('acceptance.hardware.count_guests', lambda _: 0)):
-            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
-        self.ports = copy.deepcopy(self.neutron._net1_ports)
+        self.answer_for_others()
+        self.reach_guests(boots_between=100)
+        # Guests may run here.
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.acceptance.hardware.count_guests', lambda _: 0))
 
     def accept(self, *words, **keys):
         """Run the command with more keys; return its status and output."""
         (self.scratch / 'accept.yaml').write_text(
             json.dumps({**self.document, **keys}))
-        # The fixture gives each of its ports once.
-        self.neutron._net1_ports = copy.deepcopy(self.ports)
+        self.restore_ports()
         return commands.run(*self.words, *words)
 
     def decided(self, word, *words, **keys):

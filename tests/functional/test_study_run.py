@@ -5,20 +5,14 @@
 This machine stands in for the guests: what is started in one runs here.
 """
 
-import copy
 import json
 
-import fixtures
-
 from hpcvirt.cloud import case_instances
-from hpcvirt.cloud import servers
 from hpcvirt.cloud import session
-from hpcvirt.topology import snapshot
 from testing import machines
 from tests.builders import commands
 from tests.builders import folders
-from tests.functional import base
-from tests.integration.bench import rebooting
+from tests.functional import measured_guests
 
 HOST = 'node1'
 SCRIPT = """\
@@ -27,7 +21,7 @@ echo "HS06: 100.$(pwd | cksum | cut -c 1-3)"
 """
 
 
-class StudyRunTest(base.HPCNova):
+class StudyRunTest(measured_guests.MeasuringTestCase):
     def setUp(self):
         super().setUp()
         # As the plan of the case asks for.
@@ -40,47 +34,18 @@ class StudyRunTest(base.HPCNova):
         script = self.scratch / 'hs06.sh'
         script.write_text(SCRIPT)
         script.chmod(0o755)
-        (self.scratch / 'topology.json').write_text(
-            snapshot.dumps(machine.host))
-        (self.scratch / 'fleet.yaml').write_text(json.dumps({
-            'schema_version': 1, 'classes': {'small': {
-                'hosts': [f'{HOST}=topology.json'],
-                'profile': {'base': 'dense', 'disk_gib': 0}}}}))
+        self.write_fleet(self.scratch, machine)
         self.document = {
             'kind': 'study', 'schema_version': 1, 'study': 'S4',
             'case': '1x32-tuned', 'fleet': 'fleet.yaml',
             'host_class': 'small', 'image': 'bench', 'networks': ['net'],
             'user': 'bench', 'native': 'local', 'pairs': 2, 'warm_ups': 0,
             'verdict': False, 'settings': {'script': str(script)}}
-        self.stand_in()
-
-    def stand_in(self):
-        """Let this machine be the guests, and Glance and Neutron answer."""
-        self.places, self.urls = [], []
-        reboot = servers.ServerRebooter.reboot
-
-        def place(url, *_):
-            self.urls.append(url)
-            self.places.append(rebooting.Guest())
-            return self.places[-1]
-
-        def reboot_all(rebooter):
-            reboot(rebooter)
-            for each in self.places:
-                each.reboot()
-        for name, new in (
-                ('cmd.bench.targets._ssh', place),
-                ('cloud.servers.ServerRebooter.reboot', reboot_all),
-                ('cloud.benchmark_instances.BenchmarkInstances.find_image',
-                 lambda *_: self.glance.image1['id']),
-                ('cloud.benchmark_instances.BenchmarkInstances.find_network',
-                 lambda *_: self.neutron.network_1['id'])):
-            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
-        self.ports = copy.deepcopy(self.neutron._net1_ports)
+        self.answer_for_others()
+        self.reach_guests()
 
     def run_(self, *words, **keys):
-        # The fixture gives each of its ports once.
-        self.neutron._net1_ports = copy.deepcopy(self.ports)
+        self.restore_ports()
         path = self.scratch / 'study.yaml'
         path.write_text(json.dumps({**self.document, **keys}))
         return commands.run('bench', 'run', path, '--data', self.data, *words)

@@ -8,7 +8,6 @@ setting of the host halves it.
 """
 
 import contextlib
-import copy
 import json
 import math
 import statistics
@@ -25,11 +24,10 @@ from hpcvirt.cloud import session
 from hpcvirt.cmd.bench import experiment
 from hpcvirt.cmd.bench import progress
 from hpcvirt.model import quarantine
-from hpcvirt.topology import snapshot
 from testing import machines
 from tests.builders import commands
 from tests.builders import folders
-from tests.functional import base
+from tests.functional import measured_guests
 
 HOST = 'node1'
 SCRIPT = """\
@@ -44,7 +42,7 @@ APPLY = """\
 """
 
 
-class TuneRunTest(base.HPCNova):
+class TuneRunTest(measured_guests.MeasuringTestCase):
     def setUp(self):
         super().setUp()
         machine = machines.build(HOST, cells=1, cores=4, small_mib=2048,
@@ -59,12 +57,7 @@ class TuneRunTest(base.HPCNova):
             path = self.scratch / name
             path.write_text(text.format(settings=self.settings))
             path.chmod(0o755)
-        (self.scratch / 'topology.json').write_text(
-            snapshot.dumps(machine.host))
-        (self.scratch / 'fleet.yaml').write_text(json.dumps({
-            'schema_version': 1, 'classes': {'small': {
-                'hosts': [f'{HOST}=topology.json'],
-                'profile': {'base': 'dense', 'disk_gib': 0}}}}))
+        self.write_fleet(self.scratch, machine)
         self.document = self.scratch / 'demo.yaml'
         self.document.write_text(json.dumps({
             'kind': 'experiment', 'schema_version': 1, 'name': 'demo',
@@ -88,20 +81,14 @@ class TuneRunTest(base.HPCNova):
 
     def stand_in(self):
         """Let this machine be the guests, and Glance and Neutron answer."""
-        for name, new in (
-                ('cmd.bench.targets._ssh',
-                 lambda *_: local.LocalExecutor()),
-                ('cloud.benchmark_instances.BenchmarkInstances.find_image',
-                 lambda *_: self.glance.image1['id']),
-                ('cloud.benchmark_instances.BenchmarkInstances.find_network',
-                 lambda *_: self.neutron.network_1['id'])):
-            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
-        self.ports = copy.deepcopy(self.neutron._net1_ports)
-        # The fixture gives each of its ports once.
+        self.answer_for_others()
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.cmd.bench.targets._ssh',
+            lambda *_: local.LocalExecutor()))
         boot = benchmark_instances.BenchmarkInstances.boot
 
         def boot_all(*args):
-            self.neutron._net1_ports = copy.deepcopy(self.ports)
+            self.restore_ports()
             return boot(*args)
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.cloud.benchmark_instances.BenchmarkInstances.boot',
