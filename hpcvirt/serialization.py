@@ -100,6 +100,17 @@ def load(kind: type[T], plain: object, where: str) -> T:
     return value
 
 
+def load_document(form: type[T], plain: object, kind: str, where: str) -> T:
+    """Read a document of a kind, in version 1 of its form.
+
+    :param form: as for :func:`load`
+    :raises InvalidInput: naming the path of the value at fault
+    """
+    require_kind(plain, (kind,), where)
+    require_version(plain, 1, where)
+    return load(form, plain, where)
+
+
 def json_value(data: str | bytes, where: str) -> Any:
     """Parse JSON as RFC 8259 defines it: no NaN, no key twice, only UTF-8.
 

@@ -19,8 +19,6 @@ KIND = 'acceptance'
 GATE_BENCHMARKS = ('hpcc', 'fio')
 
 _Target = Annotated[str, host_pattern.check('ssh://root@{host}')]
-_Ratio = Annotated[float, serialization.number(judgement.SMALLEST,
-                                               judgement.LARGEST)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,12 +66,14 @@ class AcceptanceDocument:
     native: _Target | None = None
     benchmarks: tuple[str, ...] = ('hpcc',)
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    bounds: Mapping[str, _Ratio] = dataclasses.field(default_factory=dict)
+    bounds: Mapping[str, judgement.Ratio] = dataclasses.field(
+        default_factory=dict)
     pairs: Annotated[int, serialization.whole(1, 1000)] | None = None
     gate: _Target | None = None
     gate_benchmarks: tuple[str, ...] = GATE_BENCHMARKS
     gate_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    gate_bounds: Mapping[str, _Ratio] = dataclasses.field(default_factory=dict)
+    gate_bounds: Mapping[str, judgement.Ratio] = dataclasses.field(
+        default_factory=dict)
     time_limit_minutes: Annotated[int, serialization.whole(
         1, 7 * 24 * 60)] = 480
     audit: Annotated[str, host_pattern.check(
@@ -87,6 +87,4 @@ def read(plain: object, where: str) -> AcceptanceDocument:
     :param where: the file, for errors
     :raises InvalidInput: naming the place of the fault
     """
-    serialization.require_kind(plain, (KIND,), where)
-    serialization.require_version(plain, 1, where)
-    return serialization.load(AcceptanceDocument, plain, where)
+    return serialization.load_document(AcceptanceDocument, plain, KIND, where)

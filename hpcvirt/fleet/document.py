@@ -353,6 +353,19 @@ class FleetDocument:
         """Return the place of a class, for errors."""
         return f'{self.where}: classes[{name[:64]!r}]'
 
+    def find_class(self, name: str, where: str) -> fleet_classes.FleetClass:
+        """Return the class that another document names.
+
+        :param where: the place of the name, for errors
+        :raises InvalidInput: if there is no such class
+        """
+        own = self.classes.get(name)
+        if own is None:
+            raise exception.InvalidInput(
+                where, f'{name[:64]!r} is not in {self.where}'
+                + words.suggest(name, self.classes))
+        return own
+
     def list_topologies(self) -> tuple[host_model.Host, ...]:
         """List the topologies of all hosts.
 

@@ -187,9 +187,7 @@ def read(plain: object, where: str) -> Experiment:
     :param where: the file, for errors
     :raises InvalidInput: naming the place of the fault
     """
-    serialization.require_kind(plain, (KIND,), where)
-    serialization.require_version(plain, 1, where)
-    experiment = serialization.load(Experiment, plain, where)
+    experiment = serialization.load_document(Experiment, plain, KIND, where)
     for place, fault in _faults(experiment):
         raise exception.InvalidInput(f'{where}: {place}', fault)
     return experiment

@@ -17,6 +17,9 @@ from hpcvirt.bench.model import outcome
 SMALLEST = 1e-6
 LARGEST = 1e6
 
+#: The ratio that a bound requires.
+Ratio = Annotated[float, serialization.number(SMALLEST, LARGEST)]
+
 
 class VerdictResult(enum.StrEnum):
     """The verdict in one word.
@@ -80,7 +83,7 @@ class Bound:
     :ivar conditions: what was measured, or why the figure was not measured
     """
 
-    ratio: Annotated[float, serialization.number(SMALLEST, LARGEST)]
+    ratio: Ratio
     margin: Annotated[float, serialization.number(0, 0.99)] = 0.0
     source: str = ''
     kind: BoundKind | None = None

@@ -18,8 +18,6 @@ from hpcvirt.bench.model import judgement
 
 KIND = 'study'
 
-_Ratio = Annotated[float, serialization.number(judgement.SMALLEST,
-                                               judgement.LARGEST)]
 
 #: Keys of guests that exist, and of instances that are created.
 _OF_GUESTS = ('native_cpus', 'this_launch')
@@ -83,7 +81,8 @@ class StudyDocument:
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     pairs: Annotated[int, serialization.whole(1, 1000)] | None = None
     warm_ups: Annotated[int, serialization.whole(0, 100)] = 1
-    bounds: Mapping[str, _Ratio] = dataclasses.field(default_factory=dict)
+    bounds: Mapping[str, judgement.Ratio] = dataclasses.field(
+        default_factory=dict)
     overhead_percent: Annotated[float, serialization.number(
         0, judgement.LARGEST)] | None = None
     verdict: bool = True
@@ -105,9 +104,7 @@ def read(plain: object, where: str) -> StudyDocument:
     :param where: the file, for errors
     :raises InvalidInput: naming the place of the fault
     """
-    serialization.require_kind(plain, (KIND,), where)
-    serialization.require_version(plain, 1, where)
-    document = serialization.load(StudyDocument, plain, where)
+    document = serialization.load_document(StudyDocument, plain, KIND, where)
     for key, fault in _faults(document):
         raise exception.InvalidInput(f'{where}: {key}', fault)
     return document
@@ -115,6 +112,20 @@ def read(plain: object, where: str) -> StudyDocument:
 
 def _faults(document: StudyDocument) -> Iterator[tuple[str, str]]:
     """Find contradictions: the key, and the fault."""
+    yield from _find_faults_of_place(document)
+    if len(document.native) > 1 and not document.where:
+        yield 'native', 'must be one target, in which {host} is replaced'
+    if document.where and any(
+            host_pattern.HOST in target for target in document.native):
+        yield 'native', 'must name the host itself, because of where'
+    if not document.verdict and (
+            document.bounds or document.overhead_percent is not None):
+        yield 'verdict', 'contradicts bounds and overhead_percent'
+
+
+def _find_faults_of_place(document: StudyDocument,
+                          ) -> Iterator[tuple[str, str]]:
+    """Find contradictions about where the case is run."""
     places = [key for key in ('where', 'hosts', 'fleet')
               if getattr(document, key)]
     if not places:
@@ -128,11 +139,3 @@ def _faults(document: StudyDocument) -> Iterator[tuple[str, str]]:
         if getattr(document, key):
             yield key, ('contradicts where, whose guests exist'
                         if document.where else 'needs where')
-    if len(document.native) > 1 and not document.where:
-        yield 'native', 'must be one target, in which {host} is replaced'
-    if document.where and any(
-            host_pattern.HOST in target for target in document.native):
-        yield 'native', 'must name the host itself, because of where'
-    if not document.verdict and (
-            document.bounds or document.overhead_percent is not None):
-        yield 'verdict', 'contradicts bounds and overhead_percent'

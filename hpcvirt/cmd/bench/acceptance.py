@@ -8,7 +8,6 @@ import dataclasses
 import hashlib
 import json
 import shlex
-import sys
 import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -100,10 +99,8 @@ def answer(args: argparse.Namespace,
     records.check_host(host)
     request = _read(args, given, host)
     found_host = None if args.quick else _find_host(request)
-    if args.formatter == 'table':
-        sys.stdout.write(printable.lines(_list_steps(
-            request, found_host.left() if found_host else ())))
-        sys.stdout.flush()
+    documents.print_steps(args, _list_steps(
+        request, found_host.left() if found_host else ()))
     if not args.apply:
         return command.CommandResult(serialization.dump(request.asked), str)
     from hpcvirt.acceptance import report
@@ -349,6 +346,4 @@ def _list_steps(request: _Request, left: tuple[str, ...]) -> list[str]:
         lines += ['PASS: set its traits and release it',
                   'FAIL: remove its traits and leave it in quarantine',
                   'INCONCLUSIVE: keep its traits and leave it in quarantine']
-    if not args.apply:
-        lines.append(output.NOT_APPLIED)
     return lines

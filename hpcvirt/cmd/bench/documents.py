@@ -6,16 +6,19 @@ import argparse
 import contextlib
 import dataclasses
 import os
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.run import decidable
 from hpcvirt.bench.run import run_request as requests
+from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd.bench import targets
 
@@ -106,6 +109,15 @@ def make_bounds(ratios: Mapping[str, float]) -> dict[str, judgement.Bound]:
     """Return the bounds that a document gives."""
     return {metric: judgement.Bound(ratio, source=bounds.OF_USER)
             for metric, ratio in ratios.items()}
+
+
+def print_steps(args: argparse.Namespace, steps: Iterable[str]) -> None:
+    """Print the steps for people, and that they are not taken yet."""
+    if args.formatter == 'table':
+        lines = list(steps)
+        if not args.apply:
+            lines.append(output.NOT_APPLIED)
+        print(printable.lines(lines), end='', flush=True)
 
 
 def refuse_hosts(document: RunDocument, args: argparse.Namespace) -> None:

@@ -17,7 +17,6 @@ import time
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt import printable
 from hpcvirt.bench.model import host_pattern
 from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import cloud_arguments
@@ -125,10 +124,7 @@ def _carry_out(args: argparse.Namespace, given: documents.RunDocument,
                   for step in steps]
     lines.append('At the end, remove what was created, restore the settings '
                  f'of {", ".join(names)}, and release from quarantine')
-    if not args.apply:
-        lines.append(output.NOT_APPLIED)
-    if args.formatter == 'table':
-        print(printable.lines(lines), end='', flush=True)
+    documents.print_steps(args, lines)
     if not args.apply:
         return steps, None
     with (command.interrupting_signals(),

@@ -63,7 +63,6 @@ class GuestRun:
     advice: decidable.Advice
     name: Callable[[str], str]
 
-
     @property
     def needs_bounds(self) -> bool:
         """Whether it is to end in a verdict, and has a native side for it."""
@@ -103,13 +102,22 @@ def measure(args: argparse.Namespace, wanted: GuestRun,
         bounds=wanted.bounds, overhead_percent=wanted.overhead_percent)
     if wanted.needs_bounds:
         decidable.check([planned.run for planned in plan.runs], wanted.advice)
-    judged = verdict.judge_result(_execute(args, plan, pairs))
-    status = verdict.exit_status(judged)
-    if not wanted.is_judged and verdict.is_unbounded(judged):
-        status = 0
+    judged, status = judge(_execute(args, plan, pairs), wanted.is_judged)
     return command.CommandResult(
         serialization.dump(judged),
         lambda: text.table(judged, output.width() or 100), status=status)
+
+
+def judge(measured: record.Result,
+          is_judged: bool) -> tuple[record.Result, int]:
+    """Judge what was measured, and return the exit status as well.
+
+    :param is_judged: whether it was to end in a verdict
+    """
+    judged = verdict.judge_result(measured)
+    if not is_judged and verdict.is_unbounded(judged):
+        return judged, 0
+    return judged, verdict.exit_status(judged)
 
 
 def _find_purpose(wanted: GuestRun) -> record.Purpose:

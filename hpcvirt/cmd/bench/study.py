@@ -10,20 +10,16 @@ import argparse
 import contextlib
 import dataclasses
 import os
-import sys
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt import printable
 from hpcvirt import saved_document
 from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.acceptance import case_plan
-from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
@@ -115,7 +111,7 @@ def answer(args: argparse.Namespace,
     if request.document.verdict:
         decidable.check(_foresee(request, planned), documents.ADVICE)
     _check_instances(args, request)
-    _print(args, _list_steps(request, planned))
+    documents.print_steps(args, _list_steps(request, planned))
     hosts.warn(planned.warnings)
     plain = {**case_plan.document(planned), 'runs': []}
     if not args.apply:
@@ -123,10 +119,7 @@ def answer(args: argparse.Namespace,
     from hpcvirt.bench.report import text
     with command.interrupting_signals():
         measured = _measure(args, request, planned)
-    judged = verdict.judge_result(measured)
-    status = verdict.exit_status(judged)
-    if not request.document.verdict and verdict.is_unbounded(judged):
-        status = 0
+    judged, status = guests.judge(measured, request.document.verdict)
     return command.CommandResult(
         {**plain, **serialization.dump(judged)},
         lambda: '\n' + text.table(judged, output.width() or 100), status)
@@ -170,7 +163,7 @@ def _answer_for_guests(args: argparse.Namespace,
         bounds=request.bounds, overhead_percent=document.overhead_percent,
         is_judged=document.verdict, advice=documents.ADVICE, name=given.place)
     guests.check(wanted)
-    _print(args, _list_guest_steps(request))
+    documents.print_steps(args, _list_guest_steps(request))
     if not args.apply:
         return command.CommandResult(
             {'case': request.case.id, 'where': list(document.where),
@@ -189,11 +182,7 @@ def _plan(request: _Request) -> case_plan.CasePlan | scaling.CaseRefusal:
             request.study, request.case)
     fleet = hosts.read_fleet(given.locate(document.fleet))
     name = document.host_class or ''
-    own = fleet.classes.get(name)
-    if own is None:
-        raise exception.InvalidInput(
-            given.place('host_class'), f'{name[:64]!r} is not in {fleet.where}'
-            + words.suggest(name, fleet.classes))
+    own = fleet.find_class(name, given.place('host_class'))
     where = fleet.locate(name)
     with given.naming('host_class'):
         found = own.list_topologies()[:request.case.hosts]
@@ -234,16 +223,6 @@ def _check_instances(args: argparse.Namespace, request: _Request) -> None:
         raise exception.InvalidInput(
             request.given.place('networks'),
             f'has {len(document.networks)}, but the case needs {needed}')
-
-
-def _print(args: argparse.Namespace, steps: Iterable[str]) -> None:
-    """Print the steps for people."""
-    if args.formatter == 'table':
-        lines = list(steps)
-        if not args.apply:
-            lines.append(output.NOT_APPLIED)
-        sys.stdout.write(printable.lines(lines))
-        sys.stdout.flush()
 
 
 def _list_steps(request: _Request,

@@ -185,12 +185,7 @@ def plan(plain: object, where: str,
     experiment = experiments.read(plain, where)
     fleet = hosts.read_fleet(
         os.path.join(os.path.dirname(where), experiment.fleet))
-    own = fleet.classes.get(experiment.host_class)
-    if own is None:
-        raise exception.InvalidInput(
-            f'{where}: host_class',
-            f'{experiment.host_class[:64]!r} is not in {fleet.where}'
-            + words.suggest(experiment.host_class, fleet.classes))
+    own = fleet.find_class(experiment.host_class, f'{where}: host_class')
     if profile is not None:
         given = hosts.read_profile_content(profile)
         experiment = dataclasses.replace(experiment, choices={
