@@ -2,6 +2,8 @@
 
 """Accept a host of a Nova that is a node of Slurm."""
 
+import signal
+
 import fixtures
 
 from hpcvirt.cmd.bench import progress
@@ -40,12 +42,17 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         self.assertEqual(1, jobs.count('NODE_FAIL'), jobs)
 
 
-class AcceptEndsThroughSlurmTest(cluster.ClusterCase, test_ends.EndTest):
+class AcceptEndsThroughSlurmTest(cluster.ClusterCase, test_ends.EndCase):
     nodes = ('d1', 'd2')
-
-    def targets(self):
-        yield 'slurm:d1'
 
     def tearDown(self):
         self.cluster.wait_for_state('idle')
         super().tearDown()
+
+    def test_a_signal_leaves_nothing(self):
+        self.assert_signal_leaves_nothing('slurm:d1', signal.SIGTERM,
+                                          signal.SIGTERM)
+        self.assert_signal_leaves_nothing('slurm:d1', signal.SIGINT)
+
+    def test_the_next_acceptance_ends_what_a_killed_one_left(self):
+        self.assert_the_next_ends_it('slurm:d1')

@@ -48,8 +48,8 @@ sys.exit(main.main(sys.argv[1:]))
 END_S = 60
 
 
-class EndTest(testtools.TestCase):
-    """However an acceptance ends, no benchmark runs on: real processes."""
+class EndCase(testtools.TestCase):
+    """Acceptances that end while a benchmark runs: real processes."""
 
     def setUp(self):
         super().setUp()
@@ -110,6 +110,29 @@ class EndTest(testtools.TestCase):
         self.assertEqual([], self.list_running())
         self.assertEqual([], list(self.state.glob('hpcvirt/run-*')))
 
+    def assert_the_next_ends_it(self, target):
+        process = self.run_until_it_measures(target)
+        left = self.list_running()
+        process.kill()
+        process.wait()
+        # Another benchmark does not continue it.
+        words = self.words(target, 'other')
+        other = self.scratch / 'other'
+        lines = ['#!/bin/sh']
+        lines += [f'[ ! -e /proc/{pid}/cwd ] || exit 3' for pid in left]
+        lines += ['echo "rate: 1000.$(pwd | cksum | cut -c 1-3)"', '']
+        other.write_text('\n'.join(lines))
+        with fixtures.MonkeyPatch(
+                'hpcvirt.acceptance.hardware.count_guests', lambda _: 0):
+            status, out, err = commands.run(*words)
+        self.assertEqual(1, status, err)
+        self.assertIn('peer hosts are known', json.loads(out)['reason'])
+        self.assertEqual([], self.list_running())
+
+
+class EndTest(EndCase):
+    """However an acceptance ends, no benchmark runs on."""
+
     def test_a_signal_leaves_nothing(self):
         # As timeout(1) does.
         self.assert_signal_leaves_nothing('local', signal.SIGTERM,
@@ -129,25 +152,6 @@ class EndTest(testtools.TestCase):
 
     def test_periodic_it_does_so_on_this_machine(self):
         self.assert_the_next_ends_it('local')
-
-    def assert_the_next_ends_it(self, target):
-        process = self.run_until_it_measures(target)
-        left = self.list_running()
-        process.kill()
-        process.wait()
-        # Another benchmark does not continue it.
-        words = self.words(target, 'other')
-        other = self.scratch / 'other'
-        lines = ['#!/bin/sh']
-        lines += [f'[ ! -e /proc/{pid}/cwd ] || exit 3' for pid in left]
-        lines += ['echo "rate: 1000.$(pwd | cksum | cut -c 1-3)"', '']
-        other.write_text('\n'.join(lines))
-        with fixtures.MonkeyPatch(
-                'hpcvirt.acceptance.hardware.count_guests', lambda _: 0):
-            status, out, err = commands.run(*words)
-        self.assertEqual(1, status, err)
-        self.assertIn('peer hosts are known', json.loads(out)['reason'])
-        self.assertEqual([], self.list_running())
 
 
 class QuickTest(testtools.TestCase):
