@@ -137,7 +137,7 @@ def choose(counter: room.RoomCounter, guest: demands.Demand,
     totals = [sum(counts) for counts in zip(
         *[rated.before for rated in found], strict=True)]
     losses = rating.losses([1 / len(KINDS)] * len(KINDS), totals,
-                             [rated.fewer for rated in found])
+                           [rated.fewer for rated in found])
     ranks = rating.rank([(loss, *rated.left) for loss, rated in zip(
         losses, found, strict=True)])
     return ranks.index(max(ranks))

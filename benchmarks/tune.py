@@ -339,13 +339,12 @@ def make_s4() -> World:
     gains = (tuned * 2 / 3, tuned / 3, off, 0.005, 0.015, 0.0)
     cost = model.HostCost(1, 32, 62 * 1024)
     noise = Noise(_normal(HS06_ERROR / HS06), HS06_ERROR / HS06)
+    choices = [model.Choice(name, ('today', 'new'), (cost, cost),
+                            name == 'nested-paging') for name in S4_CHOICES]
     return World(
         tuple((0.0, gain) for gain in gains), (1, 2), 0.01 - off, noise,
-        make_space([
-            model.Choice(name, ('today', 'new'), (cost, cost),
-                         name == 'nested-paging') for name in S4_CHOICES],
-            noise, ('hs06', 'jobs'), matters_percent=S4_MATTERS_PERCENT,
-            confirm_boots=5))
+        make_space(choices, noise, ('hs06', 'jobs'),
+                   matters_percent=S4_MATTERS_PERCENT, confirm_boots=5))
 
 
 class S4Machine(Machine):

@@ -213,7 +213,7 @@ CASES: dict[str, Case] = {
     '10 % of runs 1.25 times slower': Case(
         _independent(_sometimes(0.10, 1.25)), (5, 10)),
     '5 % of runs 3 times slower': Case(_independent(_sometimes(0.05, 3.0)),
-                                        (5, 10, 40)),
+                                       (5, 10, 40)),
     'exponential tail': Case(
         _independent(lambda dice: dice.expovariate(20)), (5, 10, 40)),
     'guest with two levels': Case(_GUEST_OF_TWO_LEVELS, (5, 7, 8, 10)),
@@ -516,7 +516,7 @@ def run(dice: random.Random, case: Case, pairs: int, loss: float,
     samples = []
     for pair, values in enumerate(case.noise(dice, pairs)):
         for side, value in zip((record.Side.NATIVE, record.Side.GUEST), values,
-                              strict=True):
+                               strict=True):
             guest = side is record.Side.GUEST
             time = base * math.exp(value + (loss if guest else 0.0))
             if case.clock:
@@ -576,7 +576,7 @@ def relaunched(dice: random.Random, spread: float, pairs: int,
         last = first + boots.sizes(found)[boot]
         for pair in range(first, last):
             for side, mean in ((record.Side.NATIVE, 0.0),
-                              (record.Side.GUEST, level)):
+                               (record.Side.GUEST, level)):
                 samples.append(record.Sample(
                     side, pair, len(found.samples) + len(samples),
                     outcome.Outcome(True, None, {'wall_s': outcome.Metric(

@@ -42,7 +42,7 @@ VOCABULARY = PACKAGE / 'specs' / 'vocabulary.py'
 SCHEDULER_KEYS = PACKAGE / 'specs' / 'scheduler_keys.py'
 MAX_LINES = 700
 VAGUE_NAMES = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
-                      'manager', 'misc'})
+                         'manager', 'misc'})
 EXTRA_SPEC = re.compile(r'(hw|hpcvirt|pci_passthrough|resources|trait):\w')
 TESTS = PACKAGE / 'tempest_plugin' / 'tests'
 UNIT_TESTS = pathlib.Path('tests', 'unit')

@@ -188,8 +188,8 @@ def list_figures(benchmark: str) -> list[str]:
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             others: Sequence[record.Run],
             levels: _Levels) -> figures.Figure:
-    blank = figures.make_without_estimate(run, metric,
-                               judgement.VerdictResult.INCONCLUSIVE, None)
+    blank = figures.make_without_estimate(
+        run, metric, judgement.VerdictResult.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
     for other in others:

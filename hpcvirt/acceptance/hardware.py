@@ -78,8 +78,8 @@ _PARTS = {'memory modules in MiB': 'size', 'network links in Mb/s': 'speed',
 _DMI = 'sys/class/dmi/id'
 #: Fact to its file of DMI.
 _OF_FIRMWARE = {'vendor': 'sys_vendor', 'product': 'product_name',
-          'serial number': 'product_serial', 'firmware': 'bios_version',
-          'firmware date': 'bios_date', 'board': 'board_name'}
+                'serial number': 'product_serial', 'firmware': 'bios_version',
+                'firmware date': 'bios_date', 'board': 'board_name'}
 #: Fact to its name in the environment of a sample.
 _OF_ENVIRONMENT = {
     'CPU': 'cpu.model', 'microcode': 'cpu.microcode',

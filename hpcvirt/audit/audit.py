@@ -104,7 +104,7 @@ def audit(facts: HostFacts,
         finding.ORDER.index(item.severity),
         -percents.get((item.severity, item.code), 0), item.code))
     return Audit(facts.name, tuple(found), tuple(checked),
-        plan.warnings if isinstance(plan, plans.Plan) else ())
+                 plan.warnings if isinstance(plan, plans.Plan) else ())
 
 
 @functools.cache

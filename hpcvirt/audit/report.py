@@ -121,7 +121,7 @@ def nhc_lines(audit: audits.Audit) -> list[str]:
     for item in audit.findings:
         cost = f'; cost: {item.cost}' if item.cost else ''
         line = _plain(f'hpcvirt {item.code} ({item.severity}): '
-                       f'{item.found}; expected: {item.expected}{cost}')
+                      f'{item.found}; expected: {item.expected}{cost}')
         found.append(f'* || die 1 "{line}"'
                      if item.severity in finding.FAULTS else f'# {line}')
     return found

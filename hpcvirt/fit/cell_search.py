@@ -165,11 +165,11 @@ def device_allocator(demand: demands.Demand, supply: supplies.Supply,
     if not demand.requests or supply.pools is None:
         return None
     by_socket = any(request.affinity is shape_model.PCIAffinity.SOCKET
-                     for request in demand.requests)
+                    for request in demand.requests)
     sockets = {cell.id: cell.socket
-                for cell in supply.cells} if by_socket else {}
+               for cell in supply.cells} if by_socket else {}
     return devices.ClaimAllocator(demand.requests, supply.pools,
-                                         sockets, providers)
+                                  sockets, providers)
 
 
 class AffinityCheck:
@@ -499,5 +499,5 @@ def _covers(fitting: Sequence[Sequence[int]], must: Set[int],
     guests = [[guest for guest, ranks in enumerate(fitting) if rank in ranks]
               for rank in must]
     return (match([[rank for rank in ranks if rank in allowed]
-                            for ranks in fitting]) is not None and
+                   for ranks in fitting]) is not None and
             match(guests) is not None)

@@ -193,8 +193,8 @@ class ClaimReplay:
             if raised:
                 self._raised = arrangement[stop]
                 return False
-            self._upcoming = _next(arrangement, len(self._ordered),
-                               size - 1 if changed else min(stop, size - 1))
+            changing = size - 1 if changed else min(stop, size - 1)
+            self._upcoming = _next(arrangement, len(self._ordered), changing)
             if stop < size:
                 continue
             host_cells = frozenset([
@@ -523,13 +523,13 @@ class Claim:
     @functools.cached_property
     def _replay(self) -> ClaimReplay:
         return ClaimReplay(self._demand, self._supply,
-                                        self._ordered)
+                           self._ordered)
 
     @functools.cached_property
     def _replay_by_class(self) -> ClaimReplay:
         """The replay of a claim without defect C."""
         return ClaimReplay(self._demand, self._supply,
-                                        self._ordered, settle_pages=False)
+                           self._ordered, settle_pages=False)
 
     def _place(self, affinity: cell_search.AffinityCheck,
                ) -> demands.CellAssignment | reasons.Misfit:
@@ -598,7 +598,7 @@ class Claim:
         if outcome.ranks is None or outcome.misplaced is None:
             # Of the refusals of many allocations, only one is read.
             return reasons.LateMisfit(self._explain_refusal, affinity,
-                                          defect)
+                                      defect)
         return reasons.Misfit(reasons.Code.CLAIM_MISPLACES, {
             'guest_cell': outcome.misplaced,
             'cell': self._ordered[outcome.ranks[outcome.misplaced]].id,

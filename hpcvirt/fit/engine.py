@@ -175,8 +175,8 @@ def count_near(cells: Iterable[int], pools: Iterable[devices.Pool],
 
 
 def enforce_scope(demand: demands.Demand, supply: supplies.Supply,
-            placement: demands.CellAssignment,
-            ) -> demands.CellAssignment | reasons.Misfit:
+                  placement: demands.CellAssignment,
+                  ) -> demands.CellAssignment | reasons.Misfit:
     """Accept or refuse a placement.
 
     Only the claim on the compute host chooses cells. A placement that violates

@@ -116,7 +116,7 @@ class MoveCheck:
         self._claimed = claim.Claim(*move.reach(supply), effort)
         self._wanted = claim.Claim(move.wanted, supply, effort)
         self._alike = devices.AlikeDevices(move.wanted.requests,
-                                                 supply.pools or ())
+                                           supply.pools or ())
         self._answers: dict[Hashable, reasons.Misfit | None] = {}
 
     def check(self, providers: devices.Providers = (),
@@ -162,7 +162,7 @@ class MoveCheck:
                 return _misfit(reasons.Defect.LOST_LIMITS, 'exceed a limit',
                                misfit)
         affinity = cell_search.AffinityCheck(_kept(move), supply,
-                                                providers or placed.providers)
+                                             providers or placed.providers)
         if affinity.met(placed.cells):
             return affinity.loss(placed.cells)
         defect = (move.defect if move.claimed.requests != move.wanted.requests
@@ -207,7 +207,7 @@ def needs_retry_check(demand: demands.Demand) -> bool:
 
 
 def predict_pages(demand: demands.Demand, supply: supplies.Supply,
-          providers: devices.Providers = ()) -> Pages | None:
+                  providers: devices.Providers = ()) -> Pages | None:
     """Predict the page sizes that a guest has if its build fails here.
 
     :returns: None if the claim refuses the guest
@@ -217,8 +217,8 @@ def predict_pages(demand: demands.Demand, supply: supplies.Supply,
 
 
 def check_retry(demand: demands.Demand, supply: supplies.Supply,
-          possible: Iterable[Pages], providers: devices.Providers = (),
-          ) -> reasons.Misfit | None:
+                possible: Iterable[Pages], providers: devices.Providers = (),
+                ) -> reasons.Misfit | None:
     """Say why a guest must not be built here after it failed elsewhere.
 
     :param possible: the page sizes that it may have got there

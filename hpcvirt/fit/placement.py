@@ -151,7 +151,7 @@ def _explain_smt(guest: guests.Guest,
 
 
 def _explain_closed(guest: guests.Guest,
-                   host: HostState) -> reasons.Misfit | None:
+                    host: HostState) -> reasons.Misfit | None:
     """Say why a host takes no such instance, by its state and its traits.
 
     The trait of SMT is left out for hosts that have a topology: a flavor that

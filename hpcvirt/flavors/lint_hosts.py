@@ -288,7 +288,7 @@ def _find_many_candidates(flavor: flavor_model.Flavor, guest: guests.Guest,
     count = hosts = 0
     for kind in kinds:
         own = plan_warnings.count_on_host(guest.demand.requests,
-                                             kind.state.supply.pools or ())
+                                          kind.state.supply.pools or ())
         count += own * len(kind.names)
         hosts += len(kind.names)
     if count > plan_warnings.DEFAULT_RESULTS:

@@ -88,9 +88,10 @@ def choose_devices(host: host_model.Host, wanted: device_choice.Devices | None,
         return ()
     found = find_matching(host, wanted)
     if wanted.kind is device_choice.DeviceKind.VF:
-        return tuple(OfferedDevice(
-            device, min(device.total_vfs,
-                        wanted.vfs_per_device or device.total_vfs), wanted)
+        return tuple(
+            OfferedDevice(device, min(
+                device.total_vfs,
+                wanted.vfs_per_device or device.total_vfs), wanted)
             for device in found)
     if wanted.kind is device_choice.DeviceKind.VGPU:
         return tuple(

@@ -255,9 +255,9 @@ def _flavor(planned: plans.PlannedFlavor, plan: plans.Plan) -> FlavorSummary:
         projects=tuple(flavor.projects or ()),
         per_host=dict(planned.per_host),
         unused_pcpus={host: left.pcpus
-                        for host, left in planned.unused.items()},
+                      for host, left in planned.unused.items()},
         unused_memory_mib={host: left.memory_mib
-                             for host, left in planned.unused.items()},
+                           for host, left in planned.unused.items()},
         devices=planned.guest.devices,
         unused_devices={
             host.name: _sums(host, planned.unused[host.name].devices)

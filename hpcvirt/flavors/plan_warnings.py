@@ -104,7 +104,7 @@ def _parts(planned: plans.PlannedHost,
         return
     width = widths.pop()
     sizes = cpu_partition.sizes(planned.partition, profile.host_steps,
-                             profile.smallest_cores)
+                                profile.smallest_cores)
     cuts = [str(part) for part in range(width // 8 or 1, width)
             if width % part == 0 and part > 1]
     if cuts and all(max(size.cores) == width for size in sizes):

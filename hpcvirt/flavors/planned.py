@@ -156,7 +156,7 @@ def measure_left(host: PlannedHost, guest: shape_model.Shape,
                     and cell.dedicated):
                 free_kib += pool.free * pool.size_kib
     return Unused(filling.free_pcpus, free_kib // 1024,
-                    count_left(host, guest, filling.count))
+                  count_left(host, guest, filling.count))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -227,19 +227,20 @@ def extend_to_twins(hosts: Sequence[host_model.Host],
     for name, same in kinds.items():
         first |= {host.name: name for host in same}
     planned = {each.name: each for each in plan.hosts}
-    return Plan(
-        tuple(dataclasses.replace(
-            planned[first[host.name]], host=host,
-            partition=dataclasses.replace(
-                planned[first[host.name]].partition, host=host))
-            for host in hosts),
-        tuple(dataclasses.replace(
+    extended = []
+    for host in hosts:
+        twin = planned[first[host.name]]
+        extended.append(dataclasses.replace(
+            twin, host=host,
+            partition=dataclasses.replace(twin.partition, host=host)))
+    flavors = tuple(
+        dataclasses.replace(
             row,
             shares={host.name: row.shares[first[host.name]] for host in hosts
                     if first[host.name] in row.shares},
             per_host={host.name: row.per_host[first[host.name]]
                       for host in hosts},
             unused={host.name: row.unused[first[host.name]]
-                      for host in hosts})
-            for row in plan.flavors),
-        plan.warnings)
+                    for host in hosts})
+        for row in plan.flavors)
+    return Plan(tuple(extended), flavors, plan.warnings)

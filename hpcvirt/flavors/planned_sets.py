@@ -222,7 +222,7 @@ def _list_cards(users: Mapping[str, Sequence[int]],
 
 
 def assign_near(near: Sequence[Sequence[str]], counts: Mapping[str, int],
-           number: int) -> list[tuple[str, ...]]:
+                number: int) -> list[tuple[str, ...]]:
     """Give each set a number of devices.
 
     If the devices suffice for all sets, each gets them. Otherwise the first
@@ -263,7 +263,7 @@ def _assign_one(own: int, near: Sequence[Sequence[str]],
         tried.add(card)
         for other in dict.fromkeys(users[card]):
             if other != own and _assign_one(other, near, users, counts, limit,
-                                     number, tried):
+                                            number, tried):
                 users[card][users[card].index(other)] = own
                 return True
     return False

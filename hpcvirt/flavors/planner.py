@@ -52,12 +52,12 @@ def memory_parts(size: cpu_partition.GuestSize,
 
 
 def propose(partition: cpu_partition.Partition,
-              sizes: Sequence[cpu_partition.GuestSize],
-              pools: Sequence[memory.CellPool],
-              profile: profiles.Profile,
-              given: Sequence[offered_devices.OfferedDevice] = (),
-              sets: planned_sets.PlannedSets = planned_sets.NONE,
-              ) -> tuple[catalogue.Offer, ...]:
+            sizes: Sequence[cpu_partition.GuestSize],
+            pools: Sequence[memory.CellPool],
+            profile: profiles.Profile,
+            given: Sequence[offered_devices.OfferedDevice] = (),
+            sets: planned_sets.PlannedSets = planned_sets.NONE,
+            ) -> tuple[catalogue.Offer, ...]:
     """Propose guests for one host, smallest first.
 
     A size is left out if its memory rounds to zero, if isolated emulator

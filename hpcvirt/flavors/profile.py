@@ -108,7 +108,7 @@ def _check(name: object, text: object) -> None:
     if not 0 < len(text) <= _MAX_LENGTH or not text.isprintable():
         raise ValueError(
             f'{where}must be printable text of 1 to {_MAX_LENGTH} '
-                         'characters')
+            'characters')
     if is_taken(name) or _SIZES.fullmatch(name):
         raise ValueError(f'{where}is set by hpcvirt, from the hosts and the '
                          'other keys of the profile')

@@ -106,8 +106,8 @@ def _facts(hosts: Sequence[plans.PlannedHost], *,
         guests = _range([each.guest_memory_mib for each in hosts])
         total = _range([_total_mib(each) for each in hosts])
     sockets = (words.count_noun(len(host.sockets), 'socket')
-                if host_model.Unknown.SOCKETS not in host.unknown
-                else 'unknown sockets')
+               if host_model.Unknown.SOCKETS not in host.unknown
+               else 'unknown sockets')
     return (f'{sockets}, '
             f'{words.count_noun(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '

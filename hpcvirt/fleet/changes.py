@@ -145,7 +145,7 @@ def try_all(guest: guests.Guest,
 def _make_trial(kind: ChangeKind, *found: Change | None,
                 most: int = 0) -> TriedChanges:
     return TriedChanges(kind, tuple(change for change in found
-                             if change is not None), most)
+                                    if change is not None), most)
 
 
 def _try(what: str, guest: guests.Guest,

@@ -147,7 +147,7 @@ class ClaimInput:
                 allocation.providers if self.follows_placement else ())
 
     def prefer_claimed_devices(self, supply: supplies.Supply,
-                       host_state: typing.Any) -> bool:
+                               host_state: typing.Any) -> bool:
         """Put the candidate with the devices that a move's claim takes first.
 
         :returns: False if no candidate has these devices, so that Placement
@@ -533,7 +533,7 @@ def find_record(host_state: typing.Any, spec: typing.Any,
     # one has matters, and of that only a digest is kept.
     demand = start.move.claimed if start.move else start.demand
     kind = devices.AlikeDevices(demand.requests, pools, by_tags=True,
-                                      ).kind(allocation.providers)
+                                ).kind(allocation.providers)
     return (record, packing, supply.spares_devices, hashlib.blake2b(
         repr((kind, allocation.interfaces)).encode(errors='surrogatepass'),
         digest_size=16).digest())

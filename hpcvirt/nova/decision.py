@@ -239,7 +239,7 @@ class FilterDecision:
         for host_state in hosts:
             try:
                 left = claim_input.find_supplies(host_state, self._spec,
-                                                    start, self._packing)
+                                                 start, self._packing)
                 allocation = start.first_allocation(host_state)
                 demand = start.bound(allocation)
                 found = {move_check.predict_pages(demand, supply,
@@ -304,7 +304,7 @@ class FilterDecision:
     def _refuse(self, start: claim_input.ClaimInput,
                 host_state: typing.Any) -> reasons.Misfit | None:
         left = claim_input.find_supplies(host_state, self._spec,
-                                            start, self._packing)
+                                         start, self._packing)
         if not start.demand.cells:
             return self._narrow(start, left, host_state)
         if not left[0].cells:

@@ -127,7 +127,7 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
         totals = [sum(counts) for counts in zip(
             *[each.before for each in found], strict=True)]
         losses = rating.losses(self._mix.weights(), totals,
-                                 [each.fewer for each in found])
+                               [each.fewer for each in found])
         costs = rating.add_far_devices(losses, [each.far for each in found],
                                        self._conf.hpcvirt.far_device_cost)
         fitting = [host for host, rated in zip(hosts, ratings, strict=True)

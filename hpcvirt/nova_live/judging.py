@@ -201,7 +201,7 @@ class _Judging:
             return (), frozenset()
         try:
             found = claim_input.predict(state, self._spec, start,
-                                           config.read_packing())
+                                        config.read_packing())
         except exception.InvalidInput:
             return (), frozenset()
         if found is None:

@@ -31,7 +31,7 @@ class Rows:
         self.used = 0
 
     def get(self, states: host_table.Integers,
-           compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
+            compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
         """Return the rows of states; compute those that are missing.
 
         :param compute: computes the row of a state, given its index in states
@@ -121,7 +121,7 @@ class FitCache:
         return placed
 
     def sum_over_cells(self, key: Hashable, host: int,
-                 compute: Callable[[supplies.CellSupply], int]) -> int:
+                       compute: Callable[[supplies.CellSupply], int]) -> int:
         """Return the sum of a figure over the cells of a host.
 
         :param key: identifies the figure and the demand

@@ -36,8 +36,9 @@ ALL_MEMORY = vocabulary.NUMA_MEM.at(num='N')
 
 
 def read_cells(vcpus: int, ram_mib: int, specs: Mapping[str, str],
-         policy: policies.Policies, page_kib: int | shape.PageClass | None,
-         has_page: bool) -> tuple[shape.GuestCell, ...]:
+               policy: policies.Policies,
+               page_kib: int | shape.PageClass | None,
+               has_page: bool) -> tuple[shape.GuestCell, ...]:
     """Read the cells; empty if Nova gives the guest no NUMA topology.
 
     :raises InvalidInput: if cells are incomplete or overlap, or do not add up
@@ -190,7 +191,7 @@ _LIMITS = (vocabulary.CPU_MAX_SOCKETS, vocabulary.CPU_MAX_CORES,
 
 
 def read_topology(vcpus: int,
-         specs: Mapping[str, str]) -> shape.GuestTopology | None:
+                  specs: Mapping[str, str]) -> shape.GuestTopology | None:
     """Return the CPU topology that the guest will see.
 
     :returns: None if the flavor does not set any; Nova then gives each vCPU
@@ -377,7 +378,7 @@ _MAX_LENGTH = 200
 
 
 def read_page_size(specs: Mapping[str, str]
-         ) -> tuple[int | shape.PageClass | None, bool]:
+                   ) -> tuple[int | shape.PageClass | None, bool]:
     """Read the page size, and whether the flavor requests one.
 
     In Nova, a size below 1 KiB gives the guest a NUMA topology whose cells

@@ -86,7 +86,7 @@ PCI_ALIAS = keys.text(
 CPU_SOCKETS = keys.count('hw:cpu_sockets', 'Sockets that the guest sees.')
 CPU_CORES = keys.count('hw:cpu_cores', 'Cores per socket that the guest sees.')
 CPU_THREADS = keys.count('hw:cpu_threads', 'Threads per core that the guest '
-                     'sees.')
+                         'sees.')
 CPU_MAX_SOCKETS = keys.count(
     'hw:cpu_max_sockets', 'The most sockets that an image may ask for.')
 CPU_MAX_CORES = keys.count(

@@ -161,8 +161,8 @@ def _cells(memory: tuple[_Memory, ...], cores: tuple[_Core, ...],
     return [assemble.CellFacts(
         id=entry.numa_node,
         sockets=frozenset({0} if one_socket and cpus[entry.numa_node]
-                           else ()),
+                          else ()),
         cpus=frozenset(cpus[entry.numa_node]), memory_kib=entry.size_kb,
         pages=assemble.add_small_pages(entry.size_kb, (),
                                        host_model.SMALL_PAGE_KIB))
-        for entry in memory]
+            for entry in memory]

@@ -137,7 +137,7 @@ def _find_cost(planned: model.Configuration) -> model.HostCost:
     guest, guests = planned.guest, planned.guests
     threads = guest.topology.threads if guest.topology else 1
     return model.HostCost(guests, guests * (guest.cpus // threads),
-                           guests * guest.memory_mib)
+                          guests * guest.memory_mib)
 
 
 def count(space: model.Space) -> dict[str, float]:

@@ -101,7 +101,7 @@ def find_time(run: model.TrialRun) -> float | None:
 
 
 def _find_values(space: model.Space, replicates: Sequence[Replicate],
-                ) -> list[list[float]] | None:
+                 ) -> list[list[float]] | None:
     """Return the objective of each trial of each replicate, None without any.
 
     A trial without a value, and one of few that are far from their typical

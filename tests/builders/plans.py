@@ -51,7 +51,7 @@ def planned_host(page_kib: int = 2048, pages: Any = None,
             cpu_shared_set='', reserved_host_memory_mb=0,
             reserved_huge_pages=tuple(reserved), pages=pages or {}),
         placement.HostState(supply.Supply((), ()),
-                             guests.Resources(0, 0, 0)), {})
+                            guests.Resources(0, 0, 0)), {})
 
 
 def host_files(host: host_model.Host,

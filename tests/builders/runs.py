@@ -53,7 +53,7 @@ def run(native, guest, ratio=0.95, metric='mops_total', direction=UP, **more):
     """
     samples = []
     for side, values in ((record.Side.NATIVE, native),
-                        (record.Side.GUEST, guest)):
+                         (record.Side.GUEST, guest)):
         for pair, value in enumerate(values):
             found = value
             if not isinstance(value, outcome.Outcome):

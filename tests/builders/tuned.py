@@ -45,7 +45,7 @@ def make_report(recommended=(1, 1, 0, 1), content=None, **more):
     decisions = model.Decision
     choices = tuple(
         model.Choice(name, (experiments.TODAY, *values), (_COST, _COST),
-                      name == 'ept')
+                     name == 'ept')
         for name, values in DOCUMENT['choices'].items())
     found = {
         'values': (

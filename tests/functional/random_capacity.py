@@ -61,7 +61,7 @@ def _figures(dice, host, document):
     flavors = [flavor for flavor in [
         *document['flavors'], *(_flavor(dice, number, document, host)
                                 for number in range(12))]
-        if _is_valid(flavor)]
+               if _is_valid(flavor)]
     nova_hosts = {host.name: nova}
     planned_nova.come_and_go(dice, nova_hosts, flavors, dice.randrange(12),
                              leaving=0)

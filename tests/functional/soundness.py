@@ -210,7 +210,7 @@ def foretell(state, spec):
     """The host cells that the weigher predicts; None if there are none."""
     start = claim_input.read(spec, adapter.demand(spec))
     prediction = claim_input.predict(state, spec, start,
-                                        config.read_packing())
+                                     config.read_packing())
     return prediction and prediction.placed.cells
 
 

@@ -54,7 +54,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                 ((8, 8, 8, 0, 0, 0), (4, 4), False),
                 ((0, 8, 0, 8, 0), (4, 4, 4), False)):
             question = filtering.case(filtering.host(*taken), guest,
-                                        packing=packing)
+                                      packing=packing)
             with self.subTest(taken=taken, packing=packing):
                 cells, count = self.count(question)
                 ordered = [cell.id for cell in engine.claim_order(
@@ -65,7 +65,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
 
     def test_full_cells_cost_a_packing_claim_all_that_begin_with_them(self):
         question = filtering.case(filtering.host(*[8] * 4, *[0] * 4),
-                                    (4, 4, 4), packing=True)
+                                  (4, 4, 4), packing=True)
         self.assertEqual(([4, 5, 6], 4 * 7 * 6 + 4 * 6 + 4 + 1),
                          self.count(question))
 
@@ -73,7 +73,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
         for cells, guests in ((2, 12), (4, 6), (6, 1), (8, 1)):
             with self.subTest(cells=cells):
                 question = filtering.case(filtering.host(*[0] * 24),
-                                            (8,) * cells, packing=True)
+                                          (8,) * cells, packing=True)
                 for _ in range(guests):
                     self.assertIsNone(self.refused(question))
                     question = soundness.Claims(question).settle({})

@@ -127,7 +127,7 @@ class CountZeroTest(HostileTestCase):
         """A request for a guest with NUMA topology and an alias."""
         spec = nova_objects.request_spec(filtering.case(
             filtering.host(0)), {**filtering.PINNED,
-                                   'pci_passthrough:alias': alias})
+                                 'pci_passthrough:alias': alias})
         spec.pci_requests = pci_request.get_pci_requests_from_flavor(
             spec.flavor)
         return spec

@@ -126,7 +126,7 @@ class MakeRoomApplyTest(lives.LivesNova):
             for cells in (move.cells, other)}
         place, = self.place(first)[1]
         self.assertEqual({None, (f'it is on cells {place} of node2, not on '
-                                f'cells {1 - place}')}, found)
+                                 f'cells {1 - place}')}, found)
         self.boot(self.create_hpc_flavor(pcpus=2), host='node2')
         before = self.place(second)
         for cold in (False, True):

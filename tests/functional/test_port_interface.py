@@ -59,7 +59,7 @@ class PortInterfaceCase(soundness.ClaimingTestCase):
                                     'required', None, PORT),),
             mappings=tuple({'': ['root'], PORT: [provider]}
                            for name, provider in cases.PROVIDERS.items()
-                if name in ('ens0', 'ens1'))))
+                           if name in ('ens0', 'ens1'))))
 
     def claimed(self, mapping, question=None):
         """Claim with the request that Nova gives to the claim."""

@@ -53,7 +53,7 @@ class QuarantineNova(lives.LivesNova):
 
     def release(self, host, *more):
         status, text = self.hpcvirt('host', 'quarantine', host, '--release',
-                                  '--apply', *more)
+                                    '--apply', *more)
         self.assertEqual(0, status, text)
         return text
 

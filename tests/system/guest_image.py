@@ -198,7 +198,7 @@ def check_damaged(scratch: pathlib.Path, progress: Progress) -> dict[str, Any]:
 
 
 def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
-               state: pathlib.Path) -> dict[str, Any]:
+                   state: pathlib.Path) -> dict[str, Any]:
     """Measure an emulated guest that is killed once: FAIL, far from native."""
     [port] = ports.find_ports(1)
     where = _boot(image, state, port)
@@ -234,7 +234,7 @@ def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
 
 
 def check_report(scratch: pathlib.Path, progress: Progress,
-               results: list[dict[str, Any]]) -> None:
+                 results: list[dict[str, Any]]) -> None:
     """Check the report in Chromium, and that faults of a page are found."""
     path = scratch / 'page.html'
     subprocess.run(['hpcvirt', 'bench', 'report', '--data',

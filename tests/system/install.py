@@ -96,7 +96,7 @@ def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
 
 
 def without_hashes(constraints: pathlib.Path,
-                    directory: pathlib.Path) -> pathlib.Path:
+                   directory: pathlib.Path) -> pathlib.Path:
     """Copy constraints without hashes, because the clone's wheel has none."""
     copy = directory / constraints.name
     copy.write_text(re.sub(r' \\\n +--hash=\S+', '', constraints.read_text()))

@@ -53,14 +53,15 @@ def make_files(found: places.Arrangement,
         guest.find('object').insert(0, ElementTree.Element(
             'info', name='Comment', value=MARK))
     nccl, hwloc = 'etc/hpcvirt/nccl-topology.xml', 'etc/hpcvirt/hwloc.xml'
+    profile = ('' if guest is None else
+               f'# {MARK}\nexport HWLOC_XMLFILE=/{hwloc} HWLOC_THISSYSTEM=1\n')
     files = {
         nccl: f'<!-- {MARK} -->\n{writers.write_nccl(found)}',
         'etc/nccl.conf': f'# {MARK}\nNCCL_TOPO_FILE=/{nccl}\n',
         'etc/hpcvirt/ucx-net-devices': f'# {MARK}\n{writers.write_ucx(found)}',
         'etc/hpcvirt/gres.conf': f'# {MARK}\n{writers.write_gres(found)}',
         hwloc: '' if guest is None else write_hwloc(found, guest),
-        'etc/profile.d/hpcvirt-topology.sh': '' if guest is None else
-            f'# {MARK}\nexport HWLOC_XMLFILE=/{hwloc} HWLOC_THISSYSTEM=1\n'}
+        'etc/profile.d/hpcvirt-topology.sh': profile}
     return {name: text if found.functions else ''
             for name, text in files.items()}
 

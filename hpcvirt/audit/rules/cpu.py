@@ -138,7 +138,7 @@ def _microcode(subject: AuditSubject) -> Iterator[Violation]:
 
 _NEW_MICROCODE = (
     ('# install the package of the vendor (intel-microcode, amd64-microcode, '
-    'microcode_ctl, linux-firmware) or update the firmware, then reboot'),)
+     'microcode_ctl, linux-firmware) or update the firmware, then reboot'),)
 
 
 def _cells(subject: AuditSubject) -> Iterator[Violation]:

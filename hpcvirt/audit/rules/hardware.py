@@ -97,7 +97,7 @@ def _cell(subject: AuditSubject) -> Iterator[Violation]:
             'the cell that the slot belongs to',
             (('# update the firmware, which names the cells of slots '
              '(ACPI _PXM); until then Nova considers the device equally near '
-             'to all cells'),))
+              'to all cells'),))
 
 
 def _persistent(subject: AuditSubject) -> Iterator[Violation]:

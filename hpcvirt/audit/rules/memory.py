@@ -194,7 +194,7 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
             'madvise or always, or guests with huge pages',
             (f'echo madvise > {_THP}/enabled',
              ('# lasting: transparent_hugepage=madvise on the kernel command '
-             'line')), cost=costs.SMALL_PAGES)
+              'line')), cost=costs.SMALL_PAGES)
     if choice != 'never' and subject.facts.memory.thp_defrag == 'always':
         yield Violation(
             'a page fault waits until memory is compacted (defrag is always)',

@@ -208,19 +208,20 @@ def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
     words = {figure.metric: tuple(
         each.get(figure.metric, judgement.VerdictResult.INCONCLUSIVE)
         for each in before) for figure in found}
-    return [dataclasses.replace(
-        figure, earlier=words[figure.metric], remarks=(
-            *figure.remarks, attempts.describe_attempt(
-                words[figure.metric],
-                run.attempts_before - len(before))))
-        for figure in found]
+    omitted = run.attempts_before - len(before)
+    told = []
+    for figure in found:
+        earlier = words[figure.metric]
+        told.append(dataclasses.replace(figure, earlier=earlier, remarks=(
+            *figure.remarks, attempts.describe_attempt(earlier, omitted))))
+    return told
 
 
 def _unless_contradicted(
         figure: judgement.Judgement,
         alone: judgement.VerdictResult | None) -> judgement.Judgement:
     if {alone, figure.result} != {judgement.VerdictResult.PASS,
-                                   judgement.VerdictResult.FAIL}:
+                                  judgement.VerdictResult.FAIL}:
         return figure
     return dataclasses.replace(
         figure, result=judgement.VerdictResult.INCONCLUSIVE,

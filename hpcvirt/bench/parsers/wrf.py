@@ -98,7 +98,7 @@ def _check_complete(text: str, lines: Sequence[re.Match[str]],
                            'steps may be missing (--expect steps)')
             reading.require(
                 not last or _moment(last) == _moment(times[-1]),
-                    f'the last step ends at {times[-1]}, but the run ends at '
+                f'the last step ends at {times[-1]}, but the run ends at '
                 f'{last}: lines are missing')
         gaps = _check_times(times, is_begun=bool(begun))
         if gaps.count(max(gaps, default=0.0)) == 1 and len(set(gaps)) > 1:

@@ -51,7 +51,7 @@ def make_subject(result: record.Result) -> ReportSubject:
         flavors += record.list_facts(run.samples, 'server.flavor')
         paths += [f'{name}: {path}' for name, path in run.paths.items()]
     machines = {side: _machine(sample for sample in samples
-                              if sample.side is side) for side in record.Side}
+                               if sample.side is side) for side in record.Side}
     native, guest = (machines[side] for side in record.Side)
     return ReportSubject(
         _joined(f'{run.benchmark} {run.variant} {run.program}'.rstrip()

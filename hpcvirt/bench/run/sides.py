@@ -147,7 +147,7 @@ def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
 
 
 def _confine(native: targets.Target,
-              pairs: Sequence[Pair]) -> targets.Target:
+             pairs: Sequence[Pair]) -> targets.Target:
     """Confine native jobs to the CPUs of their guests, if all are known."""
     known = [pair.cpus for pair in pairs if pair.cpus is not None]
     cpus = frozenset().union(*known) if len(known) == len(pairs) else None

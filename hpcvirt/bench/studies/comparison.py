@@ -132,7 +132,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
 
 
 def _compare_row(case: study.Case, row: study.PublishedComparison,
-            runs: Sequence[record.Run]) -> Iterator[SiteResult]:
+                 runs: Sequence[record.Run]) -> Iterator[SiteResult]:
     fitting = [run for run in runs if _stands_for(case, row, run)]
     if row.benchmark not in catalogue.FAMILIES:
         for run in fitting:

@@ -206,9 +206,9 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
 
 
 def _match_sides(native: Iterable[output_files.SideOutputs],
-             guest: Iterable[output_files.SideOutputs],
-             args: argparse.Namespace, *,
-             in_turn: bool) -> Iterable[record.Run]:
+                 guest: Iterable[output_files.SideOutputs],
+                 args: argparse.Namespace, *,
+                 in_turn: bool) -> Iterable[record.Run]:
     guest_outputs = {(outputs.benchmark, outputs.variant): outputs
                      for outputs in guest}
     for outputs in native:

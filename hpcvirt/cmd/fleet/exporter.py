@@ -147,7 +147,7 @@ def write(families: Iterable[metrics.Family]) -> str:
 def _metric(family: metrics.Family) -> core.Metric:
     """Convert a gauge to the type of prometheus_client."""
     found = core.GaugeMetricFamily(family.name, family.help,
-                                    labels=family.labels)
+                                   labels=family.labels)
     for labels, value in family.samples.items():
         found.add_metric([*map(printable.escape, labels)], value)
     return found

@@ -91,7 +91,7 @@ def read(log: logs.Log) -> workloads.Workload:
         vcpus, memory, name, *devices = size
         log.add(min(begin for begin, _ in boots), sum(lived) / len(lived),
                 vcpus, memory, len(lived), name, *devices)
-    return log.workload((
+    notes = (
         *logs.note_count(running, 'instance that was not deleted',
                          'instances that were not deleted',
                          'taken to run until the last time in the log'),
@@ -102,8 +102,8 @@ def read(log: logs.Log) -> workloads.Workload:
         *logs.note_count(never, 'instance that did not live',
                          'instances that did not live', 'left out'),
         *logs.note_count(repeated, 'row that repeats an instance',
-                         'rows that repeat an instance', 'left out')),
-        flavors.described)
+                         'rows that repeat an instance', 'left out'))
+    return log.workload(notes, flavors.described)
 
 
 class _Flavors:

@@ -87,7 +87,7 @@ class Table:
         value = self.number(text, name, most, least)
         if not value.is_integer():
             raise self.fault(f'{name} must be a whole number, not '
-                                  f'{text[:40]!r}')
+                             f'{text[:40]!r}')
         return int(value)
 
     def time(self, text: str, name: str) -> float:

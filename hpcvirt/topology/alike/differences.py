@@ -113,8 +113,8 @@ def _compare_numbers_of_cells(
     if len(mine) != len(theirs):
         sockets = len(host.sockets)
         per_socket = (f', {len(mine) / sockets:g} instead of '
-                       f'{len(theirs) / sockets:g} per socket'
-                       if sockets == len(typical.sockets) > 0 else '')
+                      f'{len(theirs) / sockets:g} per socket'
+                      if sockets == len(typical.sockets) > 0 else '')
         cause = (' (another NPS or SNC setting)' if _number_of_cores(host)
                  == _number_of_cores(typical) else '')
         yield HostDifference(

@@ -33,7 +33,7 @@ def contents(host: host_model.Host, cell: host_model.Cell,
              cores(cell, inner, label_width(host)),
              pools(cell, table),
              devices([device for device in host.devices
-                       if device.cell == cell.id], inner)]
+                      if device.cell == cell.id], inner)]
     lines = itertools.chain.from_iterable(
         ['', *part] for part in parts if part)
     return list(lines)[1:]

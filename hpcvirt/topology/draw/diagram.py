@@ -68,7 +68,7 @@ def _summary(host: host_model.Host, width: int) -> list[str]:
     cores = sum(len(cell.siblings) for cell in host.cells)
     memory_mib = sum(cell.memory_mib for cell in host.cells)
     sockets = ([] if host_model.Unknown.SOCKETS in host.unknown else
-                [words.count_noun(len(host.sockets), 'socket')])
+               [words.count_noun(len(host.sockets), 'socket')])
     facts = [*sockets,
              words.count_noun(len(host.cells), 'cell'),
              words.count_noun(cores, 'core'),

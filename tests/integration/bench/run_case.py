@@ -131,7 +131,7 @@ class RunCase(unittest.TestCase):
 
     def store(self):
         opened = store.Store(f'sqlite:///{self.scratch}/data/bench.sqlite',
-                           str(self.scratch / 'data'))
+                             str(self.scratch / 'data'))
         self.addCleanup(opened.close)
         return opened
 

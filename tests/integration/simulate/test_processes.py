@@ -31,7 +31,7 @@ class ProcessesTest(unittest.TestCase):
             return run
 
         found = simulation.run([task(number) for number in range(6)],
-                            nothing_shown)
+                               nothing_shown)
         self.assertEqual([*range(6)], [number for number, _ in found])
         self.assertLessEqual(len({pid for _, pid in found}),
                              len(os.sched_getaffinity(0)))

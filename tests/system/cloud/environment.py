@@ -44,7 +44,7 @@ def _interpreter() -> pathlib.Path:
 
 
 def _create(settings: cloud_settings.Settings, interpreter: pathlib.Path,
-          libvirt: str) -> None:
+            libvirt: str) -> None:
     shutil.rmtree(settings.venv, ignore_errors=True)
     commands.run(settings, 'pip', [
         str(interpreter), '-m', 'venv', str(settings.venv)])

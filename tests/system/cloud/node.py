@@ -115,7 +115,7 @@ def _start_switch(settings: cloud_settings.Settings,
         f'--remote=ptcp:{settings.port("ovsdb")}:{cloud_settings.IP}',
         '--pidfile=/run/openvswitch/ovsdb-server.pid'])
     probes.wait_for_service(running, 'ovsdb',
-                        (directory / 'run' / 'db.sock').exists, 30)
+                            (directory / 'run' / 'db.sock').exists, 30)
     control = [*inside, 'ovs-vsctl', '--timeout=30']
     commands.run(settings, 'ovs', [*control, '--no-wait', 'init'])
     # Guests send packets with incomplete checksums. Without this option the

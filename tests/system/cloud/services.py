@@ -57,7 +57,7 @@ def wait(settings: cloud_settings.Settings,
     """Wait until an API answers."""
     port = settings.port(name)
     probes.wait_for_service(running, name, lambda: probes.http_answers(port),
-                        240)
+                            240)
 
 
 def _environment(settings: cloud_settings.Settings) -> dict[str, str]:

@@ -52,7 +52,7 @@ def check(cloud: clouds.Cloud) -> None:
     image = tempest_run.images(cloud.settings)['simulated']
     began = time.monotonic()
     clients = [client(cloud, 'create', f'{PREFIX}{number}', image,
-                       str(SERVERS // CLIENTS), *flavors)
+                      str(SERVERS // CLIENTS), *flavors)
                for number in range(CLIENTS)]
     try:
         _disturb(cloud, began)

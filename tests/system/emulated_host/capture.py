@@ -35,8 +35,8 @@ WANTED = re.compile('|'.join((
     '/sys/module/(kvm.*|nvme|vfio.*|intel_idle|processor)/parameters/.*',
     '/sys/devices/virtual/dmi/id/(bios|board|chassis|product|sys)_.*',
     ('/sys/devices/pci[^/]*/(.*/)?[0-9a-f:]{10}\\.[0-7]/'
-    '(class|device|vendor|numa_node|sriov_.*|local_cpulist|driver|uevent'
-    '|subsystem_.*|physfn|virtfn[0-9]+|msi_irqs/.*|iommu_group)'),
+     '(class|device|vendor|numa_node|sriov_.*|local_cpulist|driver|uevent'
+     '|subsystem_.*|physfn|virtfn[0-9]+|msi_irqs/.*|iommu_group)'),
     '/sys/devices/pci.*/net/[^/]+/(address|operstate|device|mtu|speed)',
     '/sys/kernel/iommu_groups/[0-9]+/(type|devices/.*)',
     '/sys/(bus/pci/devices|class/net|class/iommu|class/dmi)/[^/]*',

@@ -39,7 +39,7 @@ def page() -> str:
         0, 0, frozenset(), frozenset(), frozenset(range(_CPUS)),
         (), 0, 1024, 0, ())
     empty = placement.HostState(supplies.Supply((cell,)),
-                                 guests.Resources(0, _CPUS, 1024))
+                                guests.Resources(0, _CPUS, 1024))
     described = scenario.Scenario(
         'log<1>.swf', ('3 jobs that never ran are left out.',),
         state.Fleet(tuple(state.FleetHost(
@@ -50,7 +50,7 @@ def page() -> str:
         ('nova', 'packing', 'best-fit', 'hpcvirt'), ('', '+fullest+moves'))]
     return pages.page(report.document([
         scenario.ScenarioResult(name, '', name, described, 10,
-                        (_replay(asked, dice),))
+                                (_replay(asked, dice),))
         for name in names]))
 
 

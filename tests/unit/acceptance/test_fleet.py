@@ -151,7 +151,7 @@ def run_pair(pair, latency=1.5, bandwidth=12000.0):
 def leaf(size, latency=lambda _: 1.5, bandwidth=lambda _: 12000.0, name='n'):
     dice = random.Random(size)
     return [run_pair(pair, latency(pair) * dice.uniform(0.98, 1.02),
-                bandwidth(pair) * dice.uniform(0.98, 1.02))
+                     bandwidth(pair) * dice.uniform(0.98, 1.02))
             for pair in itertools.combinations(
                 [f'{name}{number}' for number in range(size)], 2)]
 
@@ -222,7 +222,7 @@ class FaultsTest(unittest.TestCase):
 
     def test_few_pairs_decide_nothing(self):
         found = list(fleet.report_pairs(leaf(3, latency=lambda pair:
-                                       9.0 if 'n0' in pair else 1.5)))
+                                             9.0 if 'n0' in pair else 1.5)))
         self.assertEqual({Word.INCONCLUSIVE}, {each.result for each in found})
 
     def test_other_runs_are_left_out(self):

@@ -29,7 +29,7 @@ class WarningsTest(unittest.TestCase):
                 'many': {'hosts': ['node=wide.json*8'],
                          'profile': 'dense'},
                 'few': {'hosts': ['x1=wide.json', 'x2=wide.json'],
-                          'profile': {'base': 'dense'}}}})
+                        'profile': {'base': 'dense'}}}})
 
     def write(self, name, content):
         path = self.folder / name

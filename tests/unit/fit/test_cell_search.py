@@ -51,7 +51,7 @@ class SearchTest(unittest.TestCase):
                     dice.choice('ab'), dice.choice((1, 1, 2)),
                     dice.choice(('socket', 'socket', 'required', 'legacy',
                                  'preferred')))
-                    for _ in range(dice.randint(1, 5))))
+                               for _ in range(dice.randint(1, 5))))
             host = tiny.host(
                 *(dice.randint(0, 6) for _ in range(cells)), pools=sum((
                     tiny.gpus(*(dice.choice((0, 0, 1, 2))

@@ -89,7 +89,7 @@ class MatchTest(unittest.TestCase):
         for _ in range(2000):
             size = dice.randint(1, 4)
             neighbors = [tuple(right for right in range(dice.randint(1, 5))
-                            if dice.random() < 0.5) for _ in range(size)]
+                               if dice.random() < 0.5) for _ in range(size)]
             possible = any(
                 all(right in nodes for right, nodes in
                     zip(choice, neighbors, strict=True))

@@ -171,7 +171,7 @@ class AnswerTest(unittest.TestCase):
             tuple(sorted(dice.sample(own, request.count))) if allocated else ()
             for own, request, allocated in zip(
                 usable, guest.requests, has, strict=True))
-            for _ in range(12)]
+                for _ in range(12)]
 
 
 class EffortTest(unittest.TestCase):

@@ -16,7 +16,7 @@ SOCKETS = pci.SOCKETS
 class TakeTest(unittest.TestCase):
     def take(self, requests, pools, providers=()):
         allocator = devices.ClaimAllocator(requests, pools, SOCKETS,
-                                                  providers)
+                                           providers)
         taken = allocator.take({0})
         if isinstance(taken, list):
             self.assertIsNone(allocator.loss({0}))

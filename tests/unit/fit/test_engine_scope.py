@@ -17,7 +17,7 @@ class ScopeCheckTestCase(unittest.TestCase):
     def enforce(self, supply, cells, **fields):
         guest = tiny.guest(*[4] * len(cells), **fields)
         return engine.enforce_scope(guest, supply,
-                                   demands.CellAssignment(cells))
+                                    demands.CellAssignment(cells))
 
     def assert_accepted(self, supply, cells, **fields):
         self.assertEqual(demands.CellAssignment(cells),

@@ -179,5 +179,5 @@ class ClaimTest(unittest.TestCase):
 
     def test_a_guest_without_devices_needs_no_set(self):
         placed = new_guest.predict(demands.Demand((), device_set='gpu2'),
-                               supplies.Supply(()))
+                                   supplies.Supply(()))
         self.assertEqual(demands.CellAssignment(()), placed)

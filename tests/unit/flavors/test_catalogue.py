@@ -174,7 +174,7 @@ class NamesTest(unittest.TestCase):
                                ('hpc-vf', 'other', None), (1, 2),
                                (None, *shape_model.PCIAffinity)))))):
             guests.add(make_guest(vcpus, cells, mib, page, sockets, threads,
-                             emulator_threads=emulator, devices=devices))
+                                  emulator_threads=emulator, devices=devices))
         found = catalogue.assign_names(sorted(guests, key=repr), 'hpc', 0)
         self.assertEqual(len(guests), len(set(found)))
 

@@ -27,28 +27,28 @@ class DivisionTest(unittest.TestCase):
 
     def test_siblings_left_idle_are_not_dedicated(self):
         partition = divide(hosts.build(cells=1, cores=4, threads=2),
-                         smt=profile.SMT.LEAVE)
+                           smt=profile.SMT.LEAVE)
         self.assertEqual(frozenset({0, 1, 2, 3}), partition.dedicated)
         self.assertEqual(1, partition.threads)
         self.assertEqual([warning.WarningCode.SIBLINGS_IDLE], codes(partition))
 
     def test_housekeeping_keeps_whole_lowest_cores_of_each_cell(self):
         partition = divide(hosts.build(cores=4, threads=2),
-                         housekeeping_cores_per_cell=1)
+                           housekeeping_cores_per_cell=1)
         self.assertEqual(frozenset(range(16)) - {0, 8, 4, 12},
                          partition.dedicated)
         self.assertEqual(frozenset(), partition.shared)
 
     def test_housekeeping_takes_from_each_cache_in_turn(self):
         partition = divide(hosts.build(cells=1, cores=8, llc_cores=4),
-                         housekeeping_cores_per_cell=2)
+                           housekeeping_cores_per_cell=2)
         self.assertEqual(frozenset({1, 2, 3, 5, 6, 7}), partition.dedicated)
         self.assertEqual((3, 3), partition.cells[0].llc)
 
     def test_shared_cores_follow_the_housekeeping_cores(self):
         partition = divide(hosts.build(cells=1, cores=4, threads=2),
-                         housekeeping_cores_per_cell=1,
-                         shared_cores_per_cell=1)
+                           housekeeping_cores_per_cell=1,
+                           shared_cores_per_cell=1)
         self.assertEqual(frozenset({1, 5}), partition.shared)
         self.assertEqual(frozenset({2, 6, 3, 7}), partition.dedicated)
 
@@ -93,7 +93,7 @@ class DivisionTest(unittest.TestCase):
 
     def test_a_cell_that_housekeeping_uses_up_is_told(self):
         partition = divide(hosts.build(cores=(4, 1)),
-                         housekeeping_cores_per_cell=1)
+                           housekeeping_cores_per_cell=1)
         self.assertEqual([0], [cell.id for cell in partition.cells])
         self.assertIn('cell 1 has no core left', partition.warnings[0].message)
 

@@ -34,7 +34,7 @@ class SizesTest(unittest.TestCase):
         for cells, sockets in ((2, 2), (4, 2), (4, 4), (8, 2)):
             found = sizes_of(cells=cells, cores=6, sockets=sockets)
             socket = [size for size in found
-                       if size.cores == (6,) * (cells // sockets)]
+                      if size.cores == (6,) * (cells // sockets)]
             self.assertEqual(1, len(socket), (cells, sockets))
             self.assertEqual(1, socket[0].sockets)
             self.assertTrue(socket[0].share.is_socket)

@@ -33,7 +33,7 @@ class MergeTest(unittest.TestCase):
 
     def test_equal_flavors_are_one(self):
         both = fleet_plan.merge_plans({'x': plan_class('a'),
-                                    'y': plan_class('b')})
+                                       'y': plan_class('b')})
         self.assertEqual([{'a', 'b'}] * len(both.flavors),
                          [set(row.per_host) for row in both.flavors])
 

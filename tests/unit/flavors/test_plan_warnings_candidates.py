@@ -48,15 +48,16 @@ class CandidatesTest(unittest.TestCase):
 
     def test_single_devices_count(self):
         single = dataclasses.replace(planned_sets.GPUS, sizes=(1,))
-        plan = planned_sets.plan(*(wired.tree(nics=0, name=f'n{number}')
-                           for number in range(200)), entries=(single,))
+        hosts = [wired.tree(nics=0, name=f'n{number}')
+                 for number in range(200)]
+        plan = planned_sets.plan(*hosts, entries=(single,))
         self.assertEqual([None], [row.guest.device_set
                                   for row in plan.flavors])
         self.assertEqual(1600, plan_warnings.find_results(plan))
 
     def test_more_than_was_measured_is_a_warning_of_each_flavor(self):
         plan = planned_sets.plan(*(wired.tree(nics=2, name=f'n{number}')
-                           for number in range(33)))
+                                   for number in range(33)))
         found = {name: item.what for item in plan.warnings
                  if item.code.value == 'many-candidates'
                  for name in item.subjects}

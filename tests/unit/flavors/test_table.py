@@ -60,7 +60,7 @@ class TableTest(unittest.TestCase):
 
     def test_hosts_of_one_kind_share_a_table(self):
         text = table.table(plan(hosts.build(name='a'),
-                                      hosts.build(name='b'),
+                                hosts.build(name='b'),
                                 hosts.build(cells=4, name='c')))
         self.assertIn('2 hosts: a, b', text)
         self.assertEqual(2, text.count('  Unused\n'))

@@ -102,10 +102,11 @@ class OccupancyTest(unittest.TestCase):
     def test_no_virtual_function_belongs_to_two_instances(self):
         (device,) = self.host.devices
         function = device.address.rpartition(':')[0] + ':02.A'
-        self.assertIn(f'b has the device {function.lower()}, and so has a',
-                      self.broken(
-            self.instance('a', devices=(function,)),
-            self.instance('b', cpus=(2, 3), devices=(function.lower(),))))
+        self.assertIn(
+            f'b has the device {function.lower()}, and so has a',
+            self.broken(
+                self.instance('a', devices=(function,)),
+                self.instance('b', cpus=(2, 3), devices=(function.lower(),))))
 
     def test_isolated_emulator_threads_have_a_cpu(self):
         self.flavor = fleets.flavor(2, 1024, {

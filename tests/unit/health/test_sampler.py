@@ -203,7 +203,7 @@ class SamplerTest(unittest.TestCase):
             (30, 30, 'ksoftirqd/2', 0x04208040),
             (31, 31, 'kworker/2:1', 0x04208060))
         foreign = ((40, 40, 'kworker/u8:3', 0x04208060),
-                     (41, 41, 'ksmd', 0x00208040))
+                   (41, 41, 'ksmd', 0x00208040))
         for ticks in (100, 200):
             for process, number, name, flags in (*threads, *foreign):
                 self.run_task(process, number, name, ticks, 2, flags=flags)

@@ -177,7 +177,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertIn('3 more look slow',
                       pathlib.Path(found.brake).read_text())
         self.assertEqual(1, sum(' stopped: ' in line
-                               for line in self.lines))
+                                for line in self.lines))
 
     def test_beyond_its_limits_it_stops_until_a_person_goes_on(self):
         found = self.learn()

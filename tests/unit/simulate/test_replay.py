@@ -34,7 +34,7 @@ class ReplayTest(unittest.TestCase):
     def test_guests_end_when_their_time_is_up(self):
         flavors = (small.flavor(8),)
         found = small.play([small.host(small.cell(0))], flavors,
-                     (0, 10, 0), (5, 10, 0), (10, 10, 0), (19, 1, 0))
+                           (0, 10, 0), (5, 10, 0), (10, 10, 0), (19, 1, 0))
         self.assertEqual((None, CAPACITY, None, CAPACITY), found.fates)
 
     def test_all_guests_of_a_request_are_placed_or_none(self):

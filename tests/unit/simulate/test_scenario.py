@@ -22,7 +22,7 @@ def a_fleet(*kinds, flavors=()):
     found = []
     for name, count, cpus in kinds:
         empty = placement.HostState(small.host(small.cell(0, cpus)),
-                                     guests.Resources(cpus, 0, 8192))
+                                    guests.Resources(cpus, 0, 8192))
         found += [state.FleetHost(
             f'{name}-{number}' if count > 1 else name, empty)
             for number in range(1, count + 1)]

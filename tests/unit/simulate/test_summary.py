@@ -24,7 +24,7 @@ def results(hosts, asked, choice='', **fates):
         {})
     described = scenario.Scenario('log', (), fleet, 0.75, (asked,))
     return [scenario.ScenarioResult(choice or name, choice, name, described, 4,
-                            (replayed.replay(asked, *each),))
+                                    (replayed.replay(asked, *each),))
             for name, each in fates.items()]
 
 
@@ -86,7 +86,7 @@ class AmountTest(unittest.TestCase):
         for value, reach, shown in (
                 (243512, 98233, '240,000 ± 100,000'),
                 (243512, 12345, '244,000 ± 12,000'), (2.437, 0.31,
-                                                         '2.4 ± 0.3'),
+                                                      '2.4 ± 0.3'),
                 (2.437, 0.13, '2.44 ± 0.13'), (17, 30, '20 ± 30'),
                 (1784970, 0, '1,800,000'), (2.437, 0, '2.4'),
                 (0, 0, '0.0')):

@@ -178,7 +178,7 @@ class DevicesReadTest(unittest.TestCase):
         self.assertEqual(
             (request('vf', 1, REQUIRED), request('gpu', 2, REQUIRED)),
             codec.read_devices({'pci_passthrough:alias': 'vf:1,gpu:2',
-                          'hw:pci_numa_affinity_policy': 'required'}))
+                                'hw:pci_numa_affinity_policy': 'required'}))
 
     def test_a_wrong_policy_is_refused_even_without_a_device(self):
         with self.assertRaises(exception.InvalidInput) as caught:

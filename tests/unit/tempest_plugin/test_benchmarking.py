@@ -195,7 +195,7 @@ class SummaryTest(unittest.TestCase):
 
     def test_figures_of_guests_alone_are_shown_and_not_judged(self):
         text = self.summary(runs.run([], [100, 101], planned_pairs=2,
-                                  purpose=record.Purpose.UNPAIRED))
+                                     purpose=record.Purpose.UNPAIRED))
         self.assertTrue(text.startswith('unpaired: hpc.1c\n'), text)
         self.assertIn('mops_total', text)
         self.assertNotIn('INCONCLUSIVE', text)

@@ -85,7 +85,7 @@ class CellsTest(Case):
                 ('model name\t: Intel(R)  Xeon(R)', 'Intel(R) Xeon(R)'),
                 (('processor\t: 0\nCPU implementer\t: 0x41\n'
                  'CPU architecture: 8\nCPU variant\t: 0x3\n'
-                 'CPU part\t: 0xd0c\nCPU revision\t: 1\n'),
+                  'CPU part\t: 0xd0c\nCPU revision\t: 1\n'),
                  'Arm, implementer 0x41, part 0xd0c'),
                 ('processor : 0\ncpu : POWER9', None)):
             with self.subTest(text):

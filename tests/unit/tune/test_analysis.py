@@ -281,7 +281,7 @@ class TestDropping(testtools.TestCase):
         self.assertEqual(0, self.find_fixed(SPEED, 0.001)[4])
         cost = model.HostCost(4, 32, 65536)
         choice = model.Choice('guests', ('today', 'one', 'four'),
-                               (tunes.COST, tunes.COST, cost))
+                              (tunes.COST, tunes.COST, cost))
         space = dataclasses.replace(
             SPACE, choices=(choice, *SPACE.choices[:2]))
         fixed = self.find_fixed(tunes.sum_gains(

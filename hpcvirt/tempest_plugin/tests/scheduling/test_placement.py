@@ -102,8 +102,8 @@ class ScopeTest(base.FleetTestCase):
         self.assertIn('No valid host', self.boot_refused(together, host=name))
         server = self.boot(anywhere, host=name)
         sockets = {host.by_id[node.host_cell].socket
-                    for node in self.topology(server['id'])
-                    if node.host_cell is not None}
+                   for node in self.topology(server['id'])
+                   if node.host_cell is not None}
         self.assertEqual(set(host.sockets[:2]), sockets)
 
     def _host_with_cells_in_sockets(

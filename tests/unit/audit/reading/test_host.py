@@ -196,7 +196,7 @@ class ReadingTest(audited.Case):
                      f'{audited.EDAC}/mc0/dimm0/dimm_location',
                      f'{audited.CPU}/cpu0/thermal_throttle',
                      (f'{audited.CPU}/cpu0/thermal_throttle/'
-                     'core_throttle_count'),
+                      'core_throttle_count'),
                      'proc/cmdline', 'proc/sys/kernel/osrelease'):
             self.assertEqual({audit.UNKNOWN}, self.lacking(name), name)
 
@@ -408,12 +408,12 @@ class ReadingTest(audited.Case):
     def test_the_largest_bar_of_a_published_device(self):
         """An H20 of NVIDIA has 128 GiB."""
         card = 'sys/bus/pci/devices/0000:41:00.0/resource'
+        bars = ((0x13002000000, 0x13002ffffff, 0x14220c), (0, 0, 0),
+                (0x14000000000, 0x15fffffffff, 0x14220c), (0, 0, 0),
+                (0x13000000000, 0x13001ffffff, 0x14220c), (0, 0, 0),
+                (0, 1 << 42, 0x46200), (0, 1 << 43, 0x14220c))
         whole = '\n'.join(f'0x{start:016x} 0x{end:016x} 0x{flags:016x}'
-                         for start, end, flags in (
-            (0x13002000000, 0x13002ffffff, 0x14220c), (0, 0, 0),
-            (0x14000000000, 0x15fffffffff, 0x14220c), (0, 0, 0),
-            (0x13000000000, 0x13001ffffff, 0x14220c), (0, 0, 0),
-            (0, 1 << 42, 0x46200), (0, 1 << 43, 0x14220c)))
+                          for start, end, flags in bars)
         for text, expected in (
                 (whole, 131072), (whole.replace('14220c', '040101'), 0),
                 ('', 0), ('x', 0), ('0x0 0x', 0)):

@@ -56,7 +56,7 @@ class NovaTest(unittest.TestCase):
                      'etc/nova/nova-cpu.conf', 'etc/nova/nova.conf',
                      'etc/nova/nova.conf.d/01-cpus.conf',
                      ('var/lib/config-data/puppet-generated/nova_libvirt/etc/'
-                     'nova/nova.conf')):
+                      'nova/nova.conf')):
             facts = self.read(**{name: TEXT.format('2-9')})
             self.assertEqual((f'/{name}',), facts.files)
             self.assertEqual('2-9', facts.get(*SET))

@@ -62,7 +62,7 @@ class KernelTest(audited.Case):
                 (able, '1', ('split_lock_detect=off',), '6.8.0', []),
                 (able, '1', ('split_lock_detect=ratelimit:9',), '6.8.0', []),
                 (able, '1', ('split_lock_detect=off',
-                              'split_lock_detect=warn'), '6.8.0',
+                             'split_lock_detect=warn'), '6.8.0',
                  ['warning']),
                 # The first lock ends a guest.
                 (able, '0', ('split_lock_detect=fatal',), '6.8.0',

@@ -97,12 +97,12 @@ class KsmTest(audited.Case):
                 (0, ['echo 2 > /sys/kernel/mm/ksm/run']),
                 (256 * 1024, [
                     ('# merged pages need 1024 MiB to be separated, and 6150 '
-                    'MiB are available'), 'echo 2 > /sys/kernel/mm/ksm/run']),
+                     'MiB are available'), 'echo 2 > /sys/kernel/mm/ksm/run']),
                 (40 << 20, [
                     'echo 0 > /sys/kernel/mm/ksm/run',
                     ('# not 2: merged pages need 163840 MiB to be separated, '
-                    'and 6150 MiB are available; move guests away before '
-                    'that')])):
+                     'and 6150 MiB are available; move guests away before '
+                     'that')])):
             item, = (item for item in audit.audit(self.ksm(
                 pages_sharing=sharing, **scale)).findings
                 if item.code == 'ksm')

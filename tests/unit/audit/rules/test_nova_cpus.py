@@ -66,9 +66,9 @@ class NovaCpusTest(audited.Case):
                 audited.HOST.cells[0], cell)))
         self.assertEqual([], self.codes(facts, None))
         self.assertEqual(
-            [('note', (f'Nova has taken the dedicated CPUs '
-              f'{cpuset.render(parked)} offline, so that the host is judged '
-              'without the profile'))],
+            [('note', ('Nova has taken the dedicated CPUs '
+                       f'{cpuset.render(parked)} offline, so that the host is '
+                       'judged without the profile'))],
             self.found('nova-planned-cpus', facts))
         self.assertTrue(audit.audit(facts, audited.PROFILE).is_clean)
 

@@ -30,9 +30,9 @@ def piloted(pairs, levels=(0, 0, 0), noise=0.01, relaunch_s=30.0, after=0,
             elapsed_s=2.0, environment={boots.RELAUNCH_S: str(relaunch_s)}))
         for pair in (2 * boot, 2 * boot + 1):
             sign = noise if pair % 2 else -noise
+            of_guest = 100 * math.exp(-level + sign)
             for side, value in ((record.Side.NATIVE, 100),
-                               (record.Side.GUEST,
-                                100 * math.exp(-level + sign))):
+                                (record.Side.GUEST, of_guest)):
                 samples.append(record.Sample(
                     side, pair, len(samples), runs.good(value), elapsed_s=2.0))
     samples += [record.Sample(record.Side.NATIVE, 6 + number, 100 + number,

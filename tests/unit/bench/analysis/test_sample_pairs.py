@@ -33,9 +33,11 @@ class TestInvalid(testtools.TestCase):
 
     def differ(self, kind, native, guest, name='energy'):
         kinds = {} if kind is None else {'energy': kind}
-        sides = [[dataclasses.replace(runs.good(1.0, **{name: text}),
-                                     kinds=kinds)] for text in (native, guest)]
-        return sample_pairs.explain_invalid(runs.run(*sides)) is not None
+        sides = [dataclasses.replace(runs.good(1.0, **{name: text}),
+                                     kinds=kinds)
+                 for text in (native, guest)]
+        run = runs.run(*[[side] for side in sides])
+        return sample_pairs.explain_invalid(run) is not None
 
     def test_energies_may_differ_in_the_last_digits(self):
         energy = outcome.ParameterType.ENERGY

@@ -118,7 +118,7 @@ class TestTooLittle(VerdictTestCase):
 
     def test_fewer_pairs_than_planned_are_inconclusive(self):
         result, figure = self.judge(runs.run(NATIVE[:8], scaled(0.99)[:8],
-                                        planned_pairs=10))
+                                             planned_pairs=10))
         self.assertEqual(Word.INCONCLUSIVE, result.result)
         self.assertIn('8 of the 10 planned', figure.reason)
 
@@ -128,7 +128,7 @@ class TestTooLittle(VerdictTestCase):
 
     def test_half_a_pair_does_not_count(self):
         _, figure = self.judge(runs.run(NATIVE[:7], NATIVE[:6],
-                                     planned_pairs=6))
+                                        planned_pairs=6))
         self.assertEqual(6, figure.pairs)
 
     def test_warm_ups_do_not_count(self):
@@ -246,7 +246,7 @@ class TestTail(VerdictTestCase):
                                                   strict=True)):
             # Three times the same figures would be copies.
             side = [value * (1 + 1e-4 * index + 1e-5 * number)
-                   for index, value in enumerate(base)][:count]
+                    for index, value in enumerate(base)][:count]
             for index in range(slow):
                 side[5 * index + 3] /= 10
             sides.append(side)
@@ -480,7 +480,7 @@ class TestMachine(VerdictTestCase):
 
     def test_a_quiet_machine_changes_nothing(self):
         result, figure = self.judge(runs.run(NATIVE, scaled(0.98)),
-                               self.aa(scaled(1.0)))
+                                    self.aa(scaled(1.0)))
         self.assertEqual(Word.PASS, result.result)
         self.assertAlmostEqual(1.0, figure.machine.ratio, places=3)
         self.assertEqual(1, len(result.judgements))
@@ -490,7 +490,7 @@ class TestMachine(VerdictTestCase):
                  for number, value in enumerate(NATIVE)]
         for ratio in (0.98, 0.93):
             result, figure = self.judge(runs.run(NATIVE, scaled(ratio)),
-                                   self.aa(noisy))
+                                        self.aa(noisy))
             self.assertEqual(Word.INCONCLUSIVE, result.result)
             self.assertIn('this machine cannot decide', figure.reason)
 
@@ -504,7 +504,7 @@ class TestMachine(VerdictTestCase):
         noisy = [value * (0.8 if number % 2 else 1.25)
                  for number, value in enumerate(NATIVE)]
         result, figure = self.judge(runs.run(NATIVE, scaled(0.98)),
-                               self.aa(noisy, benchmark='npb-ep'))
+                                    self.aa(noisy, benchmark='npb-ep'))
         self.assertEqual((Word.PASS, None), (result.result, figure.machine))
 
     def test_too_short_a_check_says_nothing(self):

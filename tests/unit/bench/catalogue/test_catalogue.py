@@ -227,9 +227,9 @@ class TestDefinitions(testtools.TestCase):
     def test_hpcc_asks_for_what_it_echoes(self):
         definition = catalogue.get('hpcc')
         values = definitions.compute_sizes(definition, definition.variant(),
-                                  sizing.Machine(4, 8192))
+                                           sizing.Machine(4, 8192))
         lines = definitions.fill(definition.files['hpccinf.txt'],
-                                values).splitlines()
+                                 values).splitlines()
         self.assertEqual(
             [values[name] for name in ('N', 'NB', 'P', 'Q')],
             [lines[number].split()[0] for number in (5, 7, 10, 11)])

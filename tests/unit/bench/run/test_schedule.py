@@ -133,7 +133,7 @@ class ScheduleTest(unittest.TestCase):
                          [each.warm_up for each in cold])
         self.assertEqual(list(range(5)), [each.position for each in cold])
         alone = schedule.order(2, 1, record.Purpose.UNPAIRED,
-                              record.Launch.COLD)
+                               record.Launch.COLD)
         self.assertEqual('gg', letters(alone))
 
     def test_a_guest_is_relaunched_and_warmed_up_for_each_boot(self):

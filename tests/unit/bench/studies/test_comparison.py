@@ -68,7 +68,7 @@ class TestSingle(testtools.TestCase):
 
     def test_an_unpaired_run_is_marked(self):
         result, = of_row([hpcc(1, 0.9, purpose=record.Purpose.UNPAIRED)],
-                     'S1', 'hpl-small-on').results
+                         'S1', 'hpl-small-on').results
         self.assertEqual('unpaired', result.reason)
 
     def test_a_stand_in_s_ratio_has_the_published_direction(self):

@@ -55,7 +55,7 @@ class TestParameters(testtools.TestCase):
                 for use in case.benchmarks:
                     for cpus in (1, 6, 48):
                         scaling.scale_parameters(case, use,
-                                           sizing.Machine(cpus, 64000))
+                                                 sizing.Machine(cpus, 64000))
 
 
 class TestStandIns(testtools.TestCase):

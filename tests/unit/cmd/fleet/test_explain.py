@@ -61,7 +61,7 @@ ServerGroupAggregateAffinityFilter returned 0 hosts
 'n')]), ('ServerGroupAggregateAffinityFilter', None)] from (pid=11395) \
 get_filtered_objects /opt/stack/nova/nova/filters.py:129
 """, ('AffinityFilter leaves none of the hosts: aggregate-affinity: check if '
-         'set([1]) is a subset of set([]).')),
+      'set([1]) is a subset of set([]).')),
     'L5': (f"""\
 2021-09-24 14:16:45.101 2690 WARNING nova.scheduler.filters.compute_filter \
 {IDS} (n, n) ram: 3258MB has not been heard from in a while

@@ -14,7 +14,7 @@ from tests.builders import log_records
 a_refusal = log_records.a_refusal
 line = log_records.line
 BUILD = log_records.nova_line('nova.scheduler.utils',
-                                   log_records.BUILD, 'ERROR')
+                              log_records.BUILD, 'ERROR')
 
 
 class HistoryFileTest(unittest.TestCase):

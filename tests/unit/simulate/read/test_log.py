@@ -17,7 +17,7 @@ from tests.unit.simulate.read import test_swf
 SAMPLES = (
     test_swf.HEAD + test_swf.line() + test_swf.line(2, 80, 20),
     test_boots_csv.HEAD + 'a,2026-10-01 10:00,,4,512,m1,"{""hw:'
-             'cpu_policy"": ""dedicated""}"\nb,2026-10-01 11:00,,4,512,,\n',
+    'cpu_policy"": ""dedicated""}"\nb,2026-10-01 11:00,,4,512,,\n',
 )
 
 
