@@ -133,9 +133,6 @@ def _renumber(cell: supplies.CellSupply) -> supplies.CellSupply:
             first = len(siblings) * width
             siblings.append(frozenset(range(first, first + threads)))
     free = frozenset().union(*siblings)
-    if cell.siblings:
-        # Nova also counts the threads of a core that is in use.
-        siblings.append(frozenset(range(-width, 0)))
     return supplies.CellSupply(
         0, None, frozenset(range(len(cell.dedicated))), free, frozenset(),
         tuple(siblings), 0, 0, 0,

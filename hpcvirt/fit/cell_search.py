@@ -491,10 +491,6 @@ def _covers(fitting: Sequence[Sequence[int]], must: Set[int],
     By the theorem of Mendelsohn and Dulmage it is sufficient that all guest
     cells can be matched, and that all of ``must`` can be matched.
     """
-    if not len(must) <= len(fitting) <= len(must) + len(may):
-        return False
-    if not fitting:
-        return True
     allowed = must | may
     guests = [[guest for guest, ranks in enumerate(fitting) if rank in ranks]
               for rank in must]

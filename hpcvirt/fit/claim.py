@@ -352,7 +352,7 @@ def _emulator_shares_core(guest_cell: demands.CellDemand,
     """Whether Nova puts isolated emulator threads on a core in use."""
     free = [len(core & cell.free) for core in cell.siblings]
     whole = sum(count >= cell.threads_per_core for count in free)
-    return (guest_cell.emulator_pcpus > 0 and whole >= guest_cell.pcpus and
+    return (whole >= guest_cell.pcpus and
             sum(count > 0 for count in free) > guest_cell.pcpus)
 
 

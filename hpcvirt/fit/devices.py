@@ -400,18 +400,16 @@ class Allocator:
 
     def _refused(self, cells: Collection[int] | None,
                  left: list[int]) -> DeviceRequest | None:
-        emptied: set[int] = set()
         for number, request in enumerate(self._requests):
-            if not self._serve(number, cells, left, emptied):
+            if not self._serve(number, cells, left):
                 return request
         return None
 
     def _serve(self, number: int, cells: Collection[int] | None,
-               left: list[int], emptied: set[int]) -> bool:
+               left: list[int]) -> bool:
         request = self._requests[number]
-        matching = self._matching[number]
-        if emptied:
-            matching = [index for index in matching if index not in emptied]
+        # Nova drops a pool when it becomes empty.
+        matching = [index for index in self._matching[number] if left[index]]
         if cells is not None:
             matching = self._near(request, matching, cells, left)
         suitable = self._servable[number]
@@ -426,14 +424,12 @@ class Allocator:
         if not usable or sum(left[i] for i in usable) < request.count:
             return False
         if allocated:
-            return self._take_allocated(usable, allocated, left, emptied)
+            return self._take_allocated(usable, allocated, left)
         missing = request.count
         for index in usable:
             taken = min(missing, left[index])
             left[index] -= taken
             missing -= taken
-            if not left[index]:
-                emptied.add(index)
             if not missing:
                 break
         return True
@@ -466,12 +462,11 @@ class Allocator:
                 if socket in sockets}
 
     def _take_allocated(self, usable: list[int],
-                        allocated: Sequence[str],
-                        left: list[int], emptied: set[int]) -> bool:
+                        allocated: Sequence[str], left: list[int]) -> bool:
         if self._shares_providers:
             providers = [
                 pool.provider for index, pool in enumerate(self._pools)
-                if pool.provider is not None and index not in emptied]
+                if pool.provider is not None and left[index]]
             if len(providers) != len(set(providers)):
                 return False
         served: set[str] = set()
@@ -480,8 +475,6 @@ class Allocator:
             if provider not in served:
                 served.add(provider)
                 left[index] -= allocated.count(provider)
-            if not left[index]:
-                emptied.add(index)
         return True
 
 
@@ -581,10 +574,9 @@ class ClaimAllocator(Allocator):
         """
         left = [pool.free for pool in self._pools]
         lost = [0] * len(left)
-        emptied: set[int] = set()
         for number, request in enumerate(self._requests):
             before = tuple(left)
-            served = self._serve(number, cells, left, emptied)
+            served = self._serve(number, cells, left)
             taken = sum(before) - sum(left) if served else 0
             if taken < request.count:
                 return reasons.Misfit(reasons.Code.CLAIM_TAKES_FEWER, {
@@ -600,7 +592,6 @@ class ClaimAllocator(Allocator):
                     lost[other] += (left[other] if self._is_pf(index)
                                     else count - left[index])
                     left[other] = 0
-                    emptied.add(other)
         return lost
 
     def loss(self, cells: Collection[int]) -> reasons.Misfit | None:

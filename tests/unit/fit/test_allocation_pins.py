@@ -27,6 +27,11 @@ class ChooseTest(unittest.TestCase):
         self.assertEqual(((1, 2, 3, 6, 7), set(), set()),
                          self.choose(tiny.guest_cell(5), host))
 
+    def test_one_thread_of_each_core_if_that_is_enough(self):
+        host = tiny.host_cell(threads=2, free=frozenset({1, 2, 3, 5}))
+        self.assertEqual(((1, 2, 5), set(), set()),
+                         self.choose(tiny.guest_cell(3), host))
+
     def test_part_of_a_wide_core_is_used_before_a_narrow_core(self):
         host = tiny.host_cell(threads=4, free=frozenset({0, 1, 2, 4, 5}))
         self.assertEqual(

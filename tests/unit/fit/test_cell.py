@@ -3,6 +3,7 @@
 """One guest cell against one host cell."""
 
 import dataclasses
+import math
 import random
 import time
 import unittest
@@ -59,8 +60,9 @@ class DedicatedCPUsTest(CellTestCase):
 
     def test_pcpus_outside_of_any_core_are_not_counted(self):
         host = tiny.host_cell(siblings=(frozenset({0, 1}),))
-        self.assert_misfit('cell 0 has 2 of the 3 free PCPUs needed',
-                           tiny.guest_cell(3), host)
+        for fields in ({'pcpus': 3}, {'pcpus': 2, 'emulator_pcpus': 1}):
+            self.assert_misfit('cell 0 has 2 of the 3 free PCPUs needed',
+                               tiny.guest_cell(**fields), host)
 
     def test_a_cell_without_cores_takes_no_pins(self):
         self.assert_misfit('cell 0 has no cores', tiny.guest_cell(1),
@@ -375,6 +377,28 @@ class CountTest(unittest.TestCase):
                 self.assertEqual(truth, cells.count(demand, cell, *ratios))
         self.assertLess({0, 1, 2, 3, 4}, found)
 
+    def test_memory_that_may_be_overcommitted_limits_one_guest_cell(self):
+        for policy, ample in ((shape.CPUPolicy.SHARED, cells.AMPLE),
+                              (shape.CPUPolicy.MIXED, 1)):
+            for memory_mib, room in ((8192, ample), (8194, 0)):
+                demand = tiny.guest_cell(
+                    0, memory_mib, None, vcpus=1, policy=policy)
+                for pages in ((), (tiny.pages(2048, 4096),)):
+                    cell = tiny.host_cell(
+                        memory_mib=8192, pages=pages,
+                        shared=frozenset((100,)))
+                    self.assertEqual(room, cells.count(
+                        demand, cell, math.inf, math.inf))
+                    self.assertEqual(room > 0, cells.obstacle(
+                        demand, cell, math.inf, math.inf) is None)
+
+    def test_more_pages_reserved_than_free_are_no_room(self):
+        demand = tiny.guest_cell(1, 1024, shape.PageClass.LARGE)
+        cell = tiny.host_cell(pages=(
+            tiny.pages(4, 1 << 20), tiny.pages(2048, 1024, reserved=5000),
+            tiny.pages(1 << 20, 3)))
+        self.assertEqual(3, cells.count(demand, cell))
+
     def test_a_core_with_one_free_thread_is_no_room_for_siblings(self):
         cell = tiny.host_cell(threads=2)._replace(
             free=frozenset((0, 2, 4, 5, 6, 7)))
@@ -414,7 +438,8 @@ def some_demand(dice):
         (None, shape.ThreadPolicy.PREFER, shape.ThreadPolicy.ISOLATE))
     return tiny.guest_cell(
         pcpus, dice.choice((512, 1024, 3072, 3000)), dice.choice(PAGES),
-        policy=policy, vcpus=vcpus, threads=threads)
+        policy=policy, vcpus=vcpus, threads=threads,
+        emulator_pcpus=int(pcpus > 0 and dice.random() < 0.3))
 
 
 class SearchTest(unittest.TestCase):

@@ -92,3 +92,13 @@ class SearchTest(unittest.TestCase):
         self.assertIn('first 4096 sets of cells', misfit.message)
         spent = time.process_time() - before
         self.assertLess(spent, 2)
+
+
+class EffortTest(unittest.TestCase):
+    def test_as_many_sets_are_tried_as_allowed(self):
+        effort = cell_search.Effort()
+        for _ in range(cell_search.MAX_SETS):
+            self.assertTrue(effort.spend())
+        self.assertFalse(effort.spent)
+        self.assertFalse(effort.spend())
+        self.assertTrue(effort.spent)

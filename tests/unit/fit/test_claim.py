@@ -181,6 +181,22 @@ class DefectTest(ClaimTest):
             threads=2, taken=2, shared=frozenset(range(8))),))
         self.assert_placed((0,), guest, tidy)
 
+    def test_f_the_claim_takes_a_guest_that_does_not_fit(self):
+        # Each vCPU has a core of its own, and one thread is left.
+        cells = (tiny.guest_cell(
+            3, threads=shape.ThreadPolicy.ISOLATE, emulator_pcpus=1),
+            tiny.guest_cell(4, threads=shape.ThreadPolicy.ISOLATE))
+        for taken, defect in ((1, reasons.Defect.EMULATOR_THREADS),
+                              (2, None)):
+            supply = type(tiny.host())(tuple(
+                tiny.host_cell(number, threads=2, taken=count,
+                               shared=tiny.host_cell(number).dedicated)
+                for number, count in enumerate((taken, 0))))
+            guest = type(tiny.guest())(cells)
+            self.assertIsInstance(engine.place(guest, supply), reasons.Misfit)
+            misfit = claim.find_defect(guest, supply)
+            self.assertEqual(defect, misfit and misfit.details['defect'])
+
     def test_g_a_cell_without_cores_makes_the_claim_raise(self):
         cells = (tiny.host_cell(0, pcpus=0, shared=frozenset({60}),
                                 siblings=()),

@@ -42,6 +42,11 @@ class LineTest(unittest.TestCase):
             self.assertEqual(record, log_reading.read_message(
                 decision_log.write(record)))
 
+    def test_a_comparison_that_failed_says_so(self):
+        for error, says in (('KeyError: 3', True), (None, False)):
+            line = decision_log.write(log_records.a_comparison(error=error))
+            self.assertEqual(says, 'the comparison failed' in line)
+
     def test_long_texts_are_cut(self):
         line = decision_log.write(log_records.a_refusal(
             flavor='f' * 255, examples='x' * 900, reason='y' * 9000))

@@ -2,13 +2,13 @@
 
 import unittest
 
-from hpcvirt.fit import demand
+from hpcvirt.fit import demand as demands
 from hpcvirt.model import shape
 from tests.builders import tiny
 
 
 def compiled(*cells, **fields):
-    return demand.compile_shape(shape.Shape(
+    return demands.compile_shape(shape.Shape(
         tuple(shape.GuestCell(*cell) for cell in cells),
         **{'cpu_policy': shape.CPUPolicy.DEDICATED, **fields}))
 
@@ -49,3 +49,16 @@ class OfShapeTest(unittest.TestCase):
     def test_the_default_affinity_is_that_of_nova(self):
         guest = compiled((4, 0, 512), devices=(shape.GuestDevices('gpu'),))
         self.assertEqual(shape.PCIAffinity.LEGACY, guest.requests[0].affinity)
+
+    def test_equal_cells_with_dedicated_cpus_are_immune_to_defects(self):
+        isolate = shape.ThreadPolicy.ISOLATE
+        for expected, fields in (
+                (True, {}), (True, {'pcpus': 1}),
+                (True, {'emulator_pcpus': 1}), (True, {'threads': isolate}),
+                (False, {'emulator_pcpus': 1, 'threads': isolate}),
+                (False, {'page_kib': shape.PageClass.SMALL}),
+                (False, {'policy': shape.CPUPolicy.MIXED, 'pcpus': 0,
+                         'vcpus': 2})):
+            demand = demands.Demand((tiny.guest_cell(**fields),))
+            self.assertEqual(expected, demand.immune, fields)
+        self.assertFalse(tiny.guest(2, 1).immune)

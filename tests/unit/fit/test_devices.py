@@ -2,9 +2,12 @@
 
 """PCI requests against pools."""
 
+import itertools
+import random
 import unittest
 
 from hpcvirt.fit import devices
+from hpcvirt.model import shape
 from tests.builders import pci
 
 request = pci.request
@@ -199,3 +202,88 @@ class DecidingCellsTest(unittest.TestCase):
         allocator = devices.Allocator([request(3)],
                                       [pool(0, 2), pool(1, 1)], {})
         self.assertIsNone(allocator.shortage())
+
+    def test_a_class_without_any_pool_has_no_device_free(self):
+        wanted = devices.request(shape.GuestDevices(
+            None, 1, resource_class='VGPU'))
+        self.assertEqual((wanted, 0),
+                         devices.Allocator([wanted], [], {}).shortage())
+
+
+class CountingTest(unittest.TestCase):
+    """Cells that are counted, against all sets of cells."""
+
+    CELLS = range(4)
+
+    def draw(self, dice):
+        """Draw the requests and the pools of a guest, and what serves it.
+
+        :returns: the allocator, and the sets of cells that have its devices
+        """
+        affinity = dice.choice(('required', 'legacy', 'socket'))
+        requests = [request(dice.choice((1, 2, 3, 5)), affinity, kind=kind)
+                    for kind in 'ab'[:dice.choice((1, 1, 2))]]
+        pools = [pool(dice.choice((*self.CELLS, *self.CELLS, None)),
+                      dice.choice((0, 1, 2, 3)), f'provider {number}',
+                      kind=dice.choice('aab'))
+                 for number in range(dice.randint(1, 6))]
+        allocator = devices.Allocator(
+            requests, pools, SOCKETS if affinity == 'socket' else {})
+        sets = [cells for size in range(1, len(self.CELLS) + 1)
+                for cells in itertools.combinations(self.CELLS, size)]
+        return requests, allocator, [
+            set(cells) for cells in sets
+            if allocator.allocate(cells) is not None]
+
+    def test_a_cell_is_needed_if_no_set_without_it_serves(self):
+        dice = random.Random(1)
+        seen = set()
+        for _ in range(400):
+            requests, allocator, serving = self.draw(dice)
+            if not serving:
+                continue
+            truth = set.intersection(*serving)
+            exact = {'legacy'}
+            if all(pool.cell is not None for pool in allocator._pools):
+                exact.add('required')
+            with self.subTest(requests=requests, pools=allocator._pools):
+                self.assertLessEqual(allocator.needed, truth)
+                # Devices of no cell are counted although they may not serve.
+                if len(requests) == 1 and requests[0].affinity in exact:
+                    self.assertEqual(truth, allocator.needed)
+            seen.add(len(allocator.needed))
+        self.assertLessEqual({0, 1, 2, 3}, seen)
+
+    def test_what_counting_rules_out_no_set_of_cells_serves(self):
+        dice = random.Random(2)
+        ruled_out = exact = 0
+        for _ in range(1500):
+            requests, allocator, serving = self.draw(dice)
+            cells = set(dice.sample(self.CELLS, dice.randint(0, 4)))
+            taken = set(dice.sample(self.CELLS, dice.choice((0, 0, 1, 2))))
+            most = dice.randint(max(len(taken), 1), 4)
+            truth = not any(
+                taken <= each <= cells | taken and len(each) <= most
+                for each in serving)
+            answer = allocator.ruled_out(cells, most, taken)
+            with self.subTest(requests=requests, pools=allocator._pools,
+                              cells=cells, most=most, taken=taken):
+                self.assertLessEqual(answer, truth)
+                if len(requests) == 1 and requests[0].affinity == 'required':
+                    self.assertEqual(truth, answer)
+                    exact += answer
+            ruled_out += answer
+        self.assertGreater(exact, 100)
+        self.assertGreater(ruled_out, exact)
+
+    def test_requests_for_the_same_devices_add_up(self):
+        wanted = [request(2, kind='a'), request(2, kind='a')]
+        for free, answer in ((3, True), (4, False)):
+            pools = [pool(0, free, 'x', kind='a')]
+            self.assertIs(answer, devices.Allocator(
+                wanted, pools, {}).ruled_out([0], 1))
+        # The claim may take fewer than Placement has allocated.
+        allocated = devices.Allocator(
+            wanted, [pool(0, 3, 'x', kind='a')], {},
+            (('x', 'x'), ('x', 'x')))
+        self.assertFalse(allocated.ruled_out([0], 1))

@@ -45,6 +45,16 @@ class KindTest(unittest.TestCase):
         self.assertEqual(3, len(kinds(pools, (tiny.request(count=2),),
                                       all_of(pools, 2))))
 
+    def test_other_guests_may_name_their_tags(self):
+        pools = single(0, 0)
+        pools[0].tags['product_id'] = '1515'
+        requests = (tiny.request(),)
+        for by_tags, count in ((False, 1), (True, 2)):
+            alike = devices.AlikeDevices(requests, pools, by_tags=by_tags)
+            self.assertEqual(count, len({
+                alike.kind(each) for each in all_of(pools, 1)}))
+        self.assertEqual(1, len(kinds(pools, requests, all_of(pools, 1))))
+
     def test_devices_with_other_room_are_not(self):
         pools = single(0, 0, 0)
         pools[0] = pools[0]._replace(free=2)
@@ -81,6 +91,19 @@ class KindTest(unittest.TestCase):
 
 class AnswerTest(unittest.TestCase):
     """Answers that are remembered are those to each question alone."""
+
+    def test_six_allocations_of_four_devices_have_three_answers(self):
+        pools = single(0, 0, 1, 1)
+        guest = tiny.guest(4, 4, requests=(tiny.request(count=2),))
+        host = tiny.host(0, 0, pools=tuple(pools))
+        together = claim.Claim(guest, host)
+        moves = move_check.MoveCheck(move_check.MoveClaim(
+            guest, guest, reasons.Defect.LOST_AFFINITY), host)
+        for providers in all_of(pools, 2):
+            self.assertIsNone(together.check(providers))
+            self.assertIsNone(moves.check(providers, providers))
+        self.assertEqual(3, len(together._answers))
+        self.assertEqual(3, len(moves._answers))
 
     def test_random_allocations(self):
         self.compare(USUAL, 'usual')

@@ -58,3 +58,20 @@ class TakeTest(unittest.TestCase):
                        request(kind='pf', dev_type='type-pf')],
                       [pool(0, 1, kind='pf', dev_type='type-PF', address='a'),
                        pool(0, 4, dev_type='vdpa', address='a')]))
+
+    def test_a_card_that_is_taken_has_no_functions_left(self):
+        self.assertEqual(
+            {'request': '', 'free': 0, 'needed': 1,
+             'defect': reasons.Defect.DEPENDENT_DEVICES},
+            self.take([request(kind='pf', dev_type='type-pf'),
+                       request(dev_type='type-vf')],
+                      [pool(0, 1, kind='pf', dev_type='type-PF', address='a'),
+                       pool(0, 4, dev_type='type-VF', address='a')]))
+
+    def test_a_provider_that_an_earlier_request_has_emptied_is_missing(self):
+        self.assertEqual(
+            {'request': '', 'free': 1, 'needed': 3,
+             'defect': reasons.Defect.FEWER_DEVICES},
+            self.take([request(2), request(3)],
+                      [pool(0, 3, 'x'), pool(0, 5, 'y')],
+                      [[], ['x', 'x', 'y']]))

@@ -87,6 +87,13 @@ class ExclusiveCellsTest(ScopeCheckTestCase):
             '2 shared vCPUs, 1024 MiB', cpu_usage=2, memory_used_mib=512,
             pages=(tiny.pages(2048, 4096, used=512),))
 
+    def test_each_cell_must_be_empty(self):
+        self.assert_refused(
+            reasons.Code.CELL_OCCUPIED,
+            'Nova would use cell 1, which has 1 PCPU in use, but '
+            'hpcvirt:exclusive_cells asks for empty cells',
+            tiny.host(0, 1), (0, 1), exclusive_cells=True)
+
     def test_pages_reserved_for_the_host_do_not(self):
         supply = type(tiny.host())((tiny.host_cell(
             pages=(tiny.pages(2048, 4096, reserved=512),)),))

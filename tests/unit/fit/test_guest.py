@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import unittest
 
 from hpcvirt.fit import guest as guests
@@ -41,3 +42,11 @@ class CompileShapeTest(unittest.TestCase):
     def test_page_classes_name_no_size(self):
         guest = used_hosts.equal_cells(1, 2, 64, shapes.PageClass.LARGE)
         self.assertEqual({}, guest.pages_mib)
+
+
+class GuestTest(unittest.TestCase):
+    def test_a_guest_without_cells_has_the_vcpus_of_its_sums(self):
+        guest = guests.compile_shape(shapes.Shape(()), 6, 100)
+        self.assertEqual(6, guest.cpus)
+        pinned = dataclasses.replace(guest, sums=guests.Resources(4, 2, 100))
+        self.assertEqual(6, pinned.cpus)

@@ -58,6 +58,25 @@ class AffinityTest(unittest.TestCase):
         self.assertNotIn('defect', misfit.details)
 
 
+    def test_a_guest_without_cells_needs_its_devices_anywhere(self):
+        wanted = tiny.guest(requests=near('required'))
+        moved = move(wanted, requests=near('preferred'))
+        self.assertIsNone(move_check.check(moved, self.full))
+        misfit = move_check.check(moved, tiny.host(0))
+        self.assertIs(reasons.Code.DEVICES, misfit.code)
+
+    def test_a_device_of_the_socket_is_near_enough(self):
+        wanted = tiny.guest(4, requests=near('socket'))
+        moved = move(wanted, reasons.Defect.LOST_LIMITS, limited=False)
+        self.assertIsNone(move_check.check(moved, self.full))
+
+    def test_a_preferred_device_may_be_far_after_the_move(self):
+        # The claim is laxer, and takes the device of another cell.
+        wanted = tiny.guest(4, requests=near('preferred'))
+        moved = move(wanted, requests=near('socket'))
+        self.assertIsNone(move_check.check(moved, self.full))
+
+
 class FormerHostTest(unittest.TestCase):
     def test_pages_of_the_former_host_are_required(self):
         wanted = dataclasses.replace(tiny.guest(4), cells=(

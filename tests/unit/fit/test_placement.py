@@ -85,7 +85,7 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(
             (reasons.Code.AGGREGATE,
              'the host is kept for flavors that require the trait B'),
-            self.check(wanted, kept_for=frozenset({'A', 'B'})))
+            self.check(wanted, kept_for=frozenset({'A', 'C', 'B'})))
 
     def test_a_host_has_the_width_of_addresses_that_is_asked_for(self):
         for needed, found in ((None, 39), (46, None), (46, 46), (46, 52)):
@@ -112,6 +112,14 @@ class CheckTest(unittest.TestCase):
         self.assertEqual('the host has 2 VGPU free, 3 needed',
                          placement.check(wanted, few).message)
         self.assertEqual(0, placement.count(wanted, few))
+        self.assertEqual('the host has 0 VGPU free, 3 needed',
+                         placement.check(wanted, EMPTY).message)
+
+    def test_each_request_is_compared(self):
+        wanted = guest(shapes.GuestDevices('gpu', 1),
+                       shapes.GuestDevices(None, 3, resource_class='VGPU'))
+        self.assertEqual('the host has 0 VGPU free, 3 needed',
+                         placement.check(wanted, EMPTY).message)
 
     def test_numbered_groups_share_the_devices_of_a_host(self):
         cards = [devices.pool(None, free, resource_class='vgpu')
@@ -149,3 +157,13 @@ class CountTest(unittest.TestCase):
             EMPTY.supply, pools=(devices.pool(0, 4, 'gpu'),
                                  devices.pool(1, 3, 'gpu'))))
         self.assertEqual(2, placement.count(wanted, host))
+
+    def test_each_guest_needs_a_device_of_its_own(self):
+        host = dataclasses.replace(EMPTY, supply=dataclasses.replace(
+            EMPTY.supply, pools=(devices.pool(0, 3, 'gpu'),
+                                 devices.pool(1, 1, 'disk'))))
+        nothing = shapes.GuestDevices('gpu', 0)
+        for expected, wanted in (
+                (3, guest(shapes.GuestDevices('gpu', 1))),
+                (1, guest(nothing, shapes.GuestDevices('disk', 1)))):
+            self.assertEqual(expected, placement.count(wanted, host))

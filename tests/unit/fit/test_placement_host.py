@@ -30,6 +30,18 @@ class HostStateTest(unittest.TestCase):
             supplies.Supply(())).max_unit)
 
 
+class AddUpTest(unittest.TestCase):
+    def test_shared_cpus_and_memory_may_be_overcommitted(self):
+        shared = frozenset(range(100, 104))
+        supply = supplies.Supply(
+            (tiny.host_cell(taken=3, shared=shared, cpu_usage=3,
+                            memory_mib=1001, memory_used_mib=500),
+             tiny.host_cell(1, shared=shared, memory_mib=1000)),
+            cpu_ratio=2.0, ram_ratio=1.5)
+        self.assertEqual((5 + 8, 2 * 8 - 3, 1501 + 1500 - 500),
+                         placement.add_up(supply).free[:3])
+
+
 class DescribeTest(unittest.TestCase):
     def test_equal_hosts_have_one_key(self):
         first = devices.Pool(0, 2, {'a': '1'}, 'uuid-1')

@@ -2,6 +2,7 @@
 
 """What a guest takes from a host, and how hosts are ranked by that."""
 
+import dataclasses
 import itertools
 import math
 import random
@@ -101,7 +102,8 @@ class RoomTest(unittest.TestCase):
     def test_a_guest_without_cells_takes_no_room(self):
         demand = demands.Demand((), (tiny.request(),))
         rated = rate([tiny.guest(4)], demand, tiny.host(0, pools=tiny.gpus(1)))
-        self.assertEqual(((0.0,), (0.0,)), rated[:2])
+        self.assertEqual(rating.Rating((0.0,), (0.0,), 0.0, 0, (0.0, 0)),
+                         rated)
 
 
 class LeftTest(unittest.TestCase):
@@ -135,7 +137,24 @@ class FarTest(unittest.TestCase):
         self.assertEqual(0.0, self.find_far('required', 2, 0))
 
     def test_nothing_is_far_of_a_guest_without_devices(self):
-        self.assertEqual(0.0, rate([], tiny.guest(4), tiny.host(0)).far)
+        rated = rate([], tiny.guest(4), tiny.host(0))
+        self.assertEqual((0.0, 0), (rated.far, rated.broken_sets))
+
+    def test_devices_that_placement_has_allocated_count(self):
+        pools = [pool._replace(provider=f'gpu {pool.cell}')
+                 for pool in tiny.gpus(1, 1)]
+        supply = tiny.host(0, 0, pools=tuple(pools))
+        demand = tiny.guest(4, requests=(tiny.request(affinity='preferred'),))
+        for provider, far in (('gpu 0', 0.0), ('gpu 1', 1.0)):
+            allocated = ((provider,),)
+            placed = demands.CellAssignment((0,), (tiny.HUGE_KIB,))
+            for found in (
+                    rating.rate(room.RoomCounter([]), demand, supply, 0,
+                                placed, allocated),
+                    rating.rate(room.RoomCounter([]), demand, supply, 0,
+                                dataclasses.replace(placed,
+                                                    providers=allocated))):
+                self.assertEqual(far, found.far)
 
     def test_a_far_device_costs_a_multiple_of_the_least_loss(self):
         losses, far = (0.5, 0.25), (0.0, 1.0)
@@ -176,9 +195,9 @@ class DescribeTest(unittest.TestCase):
     def test_what_a_guest_takes_is_a_share_of_the_room(self):
         rated = rating.Rating((2.0,), (1.0,), 0.5, 4, (16.0, 65536))
         self.assertEqual(
-            'it takes 50 % of the room for what is requested, 50 % of its '
+            'it takes 96 % of the room for what is requested, 50 % of its '
             'devices are far, it breaks whole sets of devices, 16 CPUs and '
-            '65536 MiB are free', rating.describe(math.log(2), rated))
+            '65536 MiB are free', rating.describe(math.log(25), rated))
 
     def test_what_is_nothing_is_not_mentioned(self):
         rated = rating.Rating((2.0,), (0.0,), 0.0, 0, (16.0, 65536))

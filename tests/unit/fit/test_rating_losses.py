@@ -67,6 +67,23 @@ class MixTest(unittest.TestCase):
         self.observe(8, times=8 * rating.MEMORY)
         self.assertLess(self.mix.weights()[0], 0.01)
 
+    def test_all_requests_weigh_half_after_as_many_others(self):
+        self.observe(4, times=rating.MEMORY)
+        self.observe(8)
+        half = 4 * rating.MEMORY / 2
+        self.assertEqual((half / (half + 8), 8 / (half + 8)),
+                         self.mix.weights())
+
+    def test_a_kind_after_many_others_waits_for_a_review(self):
+        for pcpus in range(1, rating.MAX_KINDS + 1):
+            self.observe(pcpus)
+        large = tiny.guest(1000)
+        self.mix.observe(large)
+        self.observe(1, times=rating.REVIEW - rating.MAX_KINDS - 2)
+        self.assertNotIn(large, self.mix.kinds)
+        self.observe(1)
+        self.assertIn(large, self.mix.kinds)
+
     def test_the_kinds_stay_the_same_object_until_they_change(self):
         self.observe(4)
         before = self.mix.kinds

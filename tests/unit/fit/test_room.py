@@ -8,6 +8,7 @@ import unittest
 from unittest import mock
 
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import room
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape
@@ -200,6 +201,26 @@ class ProspectsTest(unittest.TestCase):
         found, = prospects(room.RoomCounter([demand]), supply, 3)
         self.assertAlmostEqual(2 * (1 / 12 + 1 / 4), found, places=5)
 
+    def test_shared_cpus_count_as_often_as_they_are_overcommitted(self):
+        demand = demands.Demand((tiny.guest_cell(
+            0, policy=shape.CPUPolicy.SHARED, vcpus=2),))
+        cell = tiny.host(8).cells[0]._replace(
+            shared=frozenset(range(100, 104)), cpu_usage=3)
+        supply = supplies.Supply((cell,), cpu_ratio=2.0)
+        found, = prospects(room.RoomCounter([demand]), supply, 3)
+        self.assertAlmostEqual(2 + 4 * (5 / 16 + 1 / 4), found, places=5)
+
+    def test_a_host_with_more_guests_than_cpus_has_none_free(self):
+        demand = demands.Demand((tiny.guest_cell(
+            0, policy=shape.CPUPolicy.SHARED, vcpus=1),))
+        cell = tiny.host(8).cells[0]._replace(
+            dedicated=frozenset(), free=frozenset(), cpu_usage=5,
+            shared=frozenset(range(100, 104)))
+        for cells, expected in (((cell,), 4 * 1 / 8), ((), 0.0)):
+            found, = prospects(room.RoomCounter([demand]),
+                               supplies.Supply(cells), 7)
+            self.assertAlmostEqual(expected, found, places=5)
+
     def test_later_guests_with_devices_count_by_cpus(self):
         counter = room.RoomCounter([
             tiny.guest(8, requests=(tiny.request(),))])
@@ -217,3 +238,49 @@ class EmptyTest(unittest.TestCase):
             for memory_mib in (16384, 16385, 8192)]
         self.assertEqual([1, 0, 2], room.RoomCounter(guests).count_if_empty(
             supplies.Supply((cell,))))
+
+    def test_an_empty_host_has_its_shared_cpus_and_no_more(self):
+        cell = tiny.host_cell(shared=frozenset(range(100, 104)), cpu_usage=3)
+        guest = demands.Demand((tiny.guest_cell(
+            0, vcpus=1, policy=shape.CPUPolicy.SHARED),))
+        self.assertEqual([4], room.RoomCounter([guest]).count_if_empty(
+            supplies.Supply((cell,))))
+
+
+class MemoryTest(unittest.TestCase):
+    """What the counter remembers of host cells."""
+
+    def test_cells_whose_free_threads_lie_otherwise_are_told_apart(self):
+        guest = demands.Demand((tiny.guest_cell(
+            2, threads=shape.ThreadPolicy.REQUIRE),))
+        counter = room.RoomCounter([guest])
+        for free, expected in (((0, 1, 2, 3), 2), ((0, 2, 4, 6), 0),
+                               ((0, 1, 2, 4), 1)):
+            cell = tiny.host_cell(threads=2, free=frozenset(free))
+            self.assertEqual([expected],
+                             counter.count(supplies.Supply((cell,))))
+
+    def test_cells_of_many_parts_are_not_remembered(self):
+        counter = room.RoomCounter([
+            demands.Demand((tiny.guest_cell(1, memory_mib=2),))])
+        for pcpus, known in ((room.MAX_PARTS, 0), (room.MAX_PARTS - 2, 1)):
+            cell = tiny.host_cell(pcpus=pcpus)
+            self.assertEqual([pcpus], counter.count(
+                supplies.Supply((cell,))))
+            self.assertEqual(known, len(counter._rooms))
+
+
+class SetsTest(unittest.TestCase):
+    """Guests whose devices are those of a set."""
+
+    def test_each_guest_needs_a_set(self):
+        pools = [pool._replace(provider=f'gpu {number}', tags={
+            **pool.tags, device_sets.TAG: f'pair:{number // 2}:2'})
+            for number, pool in enumerate(tiny.gpus(1) * 6)]
+        wanted = (tiny.request(count=2),)
+        for requests, taken, expected in (
+                (wanted, 0, 3), (wanted, 1, 2), ((), 0, 0)):
+            kind = tiny.guest(1, requests=requests, device_set='pair')
+            pools[0] = pools[0]._replace(free=1 - taken)
+            self.assertEqual([expected], room.RoomCounter([kind]).count(
+                tiny.host(0, pools=tuple(pools))))
