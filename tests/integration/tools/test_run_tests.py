@@ -25,8 +25,10 @@ class RunTestsTest(unittest.TestCase):
         super().setUp()
         self.environment = {**os.environ, 'PYTHONPATH': str(ROOT),
                             'OS_TEST_TIMEOUT': '2'}
-        # The tests of this environment have been given one.
-        self.environment.pop('TMPDIR', None)
+        # The tests of this environment have been given a folder, and an
+        # interpreter that measures coverage or copies itself.
+        for name in ('TMPDIR', 'PYTHON', 'HPCVIRT_TEST_SOCKET'):
+            self.environment.pop(name, None)
 
     def run_tests(self, content: str, workers: int = 1,
                   status: int = 1) -> str:
