@@ -132,6 +132,23 @@ class AffinityTest(AllocatorTest):
             [pool(0, 1, dev_type='type-PF'), pool(1, 4)], {0})
 
 
+    def test_enough_devices_of_unknown_cells_exclude_those_of_others(self):
+        self.assert_refused(
+            [request(affinity='preferred')],
+            [pool(None, 1, dev_type='type-PF'), pool(1, 4)], {0})
+
+
+class OnePoolTest(AllocatorTest):
+    def test_the_first_pool_with_enough_gives_them_all(self):
+        wanted = devices.request(shape.GuestDevices(
+            None, 2, resource_class='VGPU'))
+        for free, left in (((1, 3, 2), [1, 1, 2]), ((2, 3, 2), [0, 3, 2]),
+                           ((1, 1, 1), None)):
+            pools = [devices.pool(None, count, resource_class='VGPU')
+                     for count in free]
+            self.assertEqual(left, self.left([wanted], pools, None))
+
+
 class SeveralRequestsTest(AllocatorTest):
     def test_devices_of_one_request_are_not_left_for_the_next(self):
         self.assert_refused([request(2), request(2)], [pool(0, 3)], {0})
@@ -202,6 +219,18 @@ class DecidingCellsTest(unittest.TestCase):
         allocator = devices.Allocator([request(3)],
                                       [pool(0, 2), pool(1, 1)], {})
         self.assertIsNone(allocator.shortage())
+
+    def test_devices_that_match_are_free_whatever_their_kind(self):
+        self.assertEqual([1, 2], devices.free_devices(
+            request(kind='a'), [
+                pool(0, 1, kind='a', dev_type='type-PF'),
+                pool(0, 4, kind='b'), pool(0, 2, kind='a')]))
+
+    def test_cells_of_later_requests_are_needed_too(self):
+        allocator = devices.Allocator(
+            [request(affinity='preferred'), request(kind='a')],
+            [pool(0, 1), pool(1, 1, kind='a')], {})
+        self.assertEqual({1}, allocator.needed)
 
     def test_a_class_without_any_pool_has_no_device_free(self):
         wanted = devices.request(shape.GuestDevices(

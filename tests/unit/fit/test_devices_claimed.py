@@ -75,3 +75,9 @@ class TakeTest(unittest.TestCase):
             self.take([request(2), request(3)],
                       [pool(0, 3, 'x'), pool(0, 5, 'y')],
                       [[], ['x', 'x', 'y']]))
+
+    def test_each_function_takes_its_card_once_more(self):
+        self.assertEqual([2, 2], self.take(
+            [request(2, dev_type='type-vf')],
+            [pool(0, 1, dev_type='type-PF', address='a'),
+             pool(0, 4, dev_type='type-VF', address='a')]))
