@@ -223,7 +223,7 @@ def _isolated(demand: demands.CellDemand,
 
 
 def count(demand: demands.CellDemand, cell: supplies.CellSupply,
-          cpu_ratio: float = 1.0, ram_ratio: float = 1.0) -> int:
+          cpu_ratio: float, ram_ratio: float) -> int:
     """Count the equal guest cells that fit on a host cell together.
 
     For example, a host cell with 11 free PCPUs takes two guest cells of four
@@ -236,9 +236,9 @@ def count(demand: demands.CellDemand, cell: supplies.CellSupply,
         room = _count_by_pcpus(demand, cell)
     if room and demand.policy is not _DEDICATED:
         room = min(room, _count_by_limits(demand, cell, cpu_ratio, ram_ratio))
-    if room > 0:
+    if room:
         room = min(room, _count_by_memory(demand, cell))
-    return max(room, 0)
+    return room
 
 
 def _count_by_pcpus(demand: demands.CellDemand,
@@ -248,9 +248,8 @@ def _count_by_pcpus(demand: demands.CellDemand,
     if len(cell.free) < needed or not cell.siblings:
         return 0
     if not demand.pcpus:
-        # Nova neither pins nor counts a guest cell without dedicated vCPUs,
-        # and has no CPU for its emulator threads.
-        return 0 if demand.emulator_pcpus or not demand.vcpus else AMPLE
+        # Nova neither pins nor counts a guest cell without dedicated vCPUs.
+        return AMPLE if _cores(demand, cell) is None else 0
     if demand.threads not in BY_CORE:
         return len(cell.free) // needed
     width = cell.threads_per_core
@@ -300,7 +299,7 @@ def _count_by_limits(demand: demands.CellDemand, cell: supplies.CellSupply,
     if demand.memory_mib:
         left = cell.memory_mib * ram_ratio - cell.memory_used_mib
         room = min(room, int(min(AMPLE, left // demand.memory_mib)))
-    return room
+    return max(room, 0)
 
 
 def _count_by_memory(demand: demands.CellDemand,
@@ -314,7 +313,7 @@ def _count_by_memory(demand: demands.CellDemand,
     if not cell.pages and page_kib is None:
         if overcommits:
             return AMPLE if demand.memory_mib <= cell.memory_mib else 0
-        return cell.memory_free_mib // demand.memory_mib
+        return max(cell.memory_free_mib, 0) // demand.memory_mib
     if page_kib is None:
         pools = [min(cell.pages, key=lambda pool: pool.size_kib)]
     else:

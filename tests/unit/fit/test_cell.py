@@ -397,26 +397,27 @@ class CountTest(unittest.TestCase):
         cell = tiny.host_cell(pages=(
             tiny.pages(4, 1 << 20), tiny.pages(2048, 1024, reserved=5000),
             tiny.pages(1 << 20, 3)))
-        self.assertEqual(3, cells.count(demand, cell))
+        self.assertEqual(3, cells.count(demand, cell, 1.0, 1.0))
 
     def test_a_core_with_one_free_thread_is_no_room_for_siblings(self):
         cell = tiny.host_cell(threads=2)._replace(
             free=frozenset((0, 2, 4, 5, 6, 7)))
         for pcpus, count in ((2, 2), (3, 1), (4, 1), (5, 0)):
             demand = tiny.guest_cell(pcpus, threads=shape.ThreadPolicy.REQUIRE)
-            self.assertEqual(count, cells.count(demand, cell))
+            self.assertEqual(count, cells.count(demand, cell, 1.0, 1.0))
 
     def test_threads_of_shared_cpus_are_no_room_for_siblings(self):
         cell = tiny.host_cell(threads=2)
         half = frozenset((0, 2, 4, 6))
         demand = tiny.guest_cell(2, threads=shape.ThreadPolicy.REQUIRE)
-        self.assertEqual(4, cells.count(demand, cell))
+        self.assertEqual(4, cells.count(demand, cell, 1.0, 1.0))
         self.assertEqual(0, cells.count(demand, cell._replace(
-            dedicated=half, free=half, shared=cell.dedicated - half)))
+            dedicated=half, free=half, shared=cell.dedicated - half),
+            1.0, 1.0))
 
 
 def some_cell(dice):
-    threads = dice.choice((1, 2))
+    threads = dice.choice((1, 2, 4))
     cell = tiny.host_cell(
         0, 8, 0, threads, socket=0,
         memory_used_mib=dice.choice((0, 4096)),
@@ -425,7 +426,8 @@ def some_cell(dice):
         pages=dice.choice(((), (tiny.pages(4, 1 << 20, 1000),
                                 tiny.pages(tiny.HUGE_KIB, 4096,
                                            dice.randrange(4096)),
-                                tiny.pages(tiny.GIANT_KIB, 3)))))
+                                tiny.pages(tiny.GIANT_KIB,
+                                           dice.choice((0, 3)))))))
     busy = dice.sample(range(8), dice.choice((0, 0, 3, 6)))
     return cell._replace(free=cell.free - set(busy))
 
@@ -433,13 +435,16 @@ def some_cell(dice):
 def some_demand(dice):
     policy = dice.choice(tuple(shape.CPUPolicy))
     pcpus = 0 if policy is shape.CPUPolicy.SHARED else dice.choice((1, 2, 4))
+    if policy is shape.CPUPolicy.MIXED and dice.random() < 0.2:
+        pcpus = 0
     vcpus = 0 if policy is shape.CPUPolicy.DEDICATED else dice.choice((1, 3))
     threads = None if policy is shape.CPUPolicy.SHARED else dice.choice(
-        (None, shape.ThreadPolicy.PREFER, shape.ThreadPolicy.ISOLATE))
+        (None, *shape.ThreadPolicy))
     return tiny.guest_cell(
         pcpus, dice.choice((512, 1024, 3072, 3000)), dice.choice(PAGES),
         policy=policy, vcpus=vcpus, threads=threads,
-        emulator_pcpus=int(pcpus > 0 and dice.random() < 0.3))
+        emulator_pcpus=int(policy is not shape.CPUPolicy.SHARED
+                           and dice.random() < 0.3))
 
 
 class SearchTest(unittest.TestCase):
