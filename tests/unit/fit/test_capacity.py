@@ -77,3 +77,15 @@ class FillTest(unittest.TestCase):
         self.assertEqual(0, found.count)
         self.assertEqual('the host has 8 PCPU in all, 9 needed',
                          found.misfit.message)
+
+    def test_cores_in_use_are_dropped_once_they_outnumber_the_others(self):
+        machine = host((40, 99))
+        for limit, cores in ((10, 40), (36, 5)):
+            found = capacity.fill(equal(1, 1, 2), machine, limit)
+            cell, = found.supply.cells
+            self.assertEqual(cores, len(cell.siblings))
+            self.assertEqual(1, cell.threads_per_core)
+            self.assertLessEqual(cell.free,
+                                 frozenset().union(*cell.siblings))
+            self.assertEqual(40 - limit, capacity.fill(
+                equal(1, 1, 2), found.host).count)

@@ -124,7 +124,7 @@ class DeviceTest(PlaceTest):
             'devices (devices on cell 1): '
             'cell 1 has 2 of the 4 free PCPUs needed',
             tiny.guest(4, requests=(tiny.request(),)),
-            tiny.host(0, 6, pools=tiny.gpus(0, 1)))
+            tiny.host(0, 6, 7, pools=tiny.gpus(0, 1)))
 
     def test_too_few_devices_are_counted(self):
         self.assert_misfit(

@@ -68,6 +68,8 @@ class ExplainTest(unittest.TestCase):
                 demands.Demand((), (wanted,)), supplies.Supply((), (pool,)))
             self.assertEqual(fits, not isinstance(found, reasons.Misfit))
         self.assertEqual(reasons.Code.DEVICES, found.code)
+        self.assertEqual({'free': 0, 'needed': 1, 'request': wanted.name},
+                         found.details)
 
 
 class OfferTest(unittest.TestCase):
