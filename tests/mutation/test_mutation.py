@@ -78,6 +78,11 @@ class PlacesTest(testtools.TestCase):
             'while not host.busy:', 'host.busy -= 2', 'host.busy -= 0',
             }, self.changes(CODE))
 
+    def test_the_value_of_a_limit_is_a_choice(self):
+        self.assertEqual(set(), self.changes('MAX_HOSTS = 5\n_MIN_S = 0.5\n'))
+        self.assertEqual({'PAIRS = 6', 'PAIRS = 4'},
+                         self.changes('MAX_HOSTS = 2 ** 10\nPAIRS = 5\n'))
+
     def test_a_call_is_left_out_if_nobody_uses_its_result(self):
         for line in ('f(x)', 'a.b(c)', 'a(b)(c)', 'a[b].c()'):
             self.assertEqual({'pass'}, self.changes(f'{line}\n'), line)

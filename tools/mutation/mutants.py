@@ -10,6 +10,8 @@ step of a procedure: a call whose result nobody uses is left out.
 
 What users cannot notice is left out: annotations, decorators, ``strict`` of
 ``zip``, and the numbers by which the words of a message are cut or rounded.
+So are the values of limits, whose names begin with ``MAX_`` or ``MIN_``: they
+are a choice, and a test could only repeat it. That a limit holds is tested.
 """
 
 import ast
@@ -18,6 +20,7 @@ import dataclasses
 import functools
 import hashlib
 import pathlib
+import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
@@ -30,6 +33,8 @@ from cosmic_ray.operators import operator
 
 #: Position in a source: line, from 1, and column, from 0.
 Position = tuple[int, int]
+
+_LIMIT = re.compile('_?(MAX|MIN)_')
 
 #: Operators of Cosmic Ray that are taken as they are.
 _WHOLE = frozenset({
@@ -144,7 +149,7 @@ def find_places(path: pathlib.Path) -> list[Place]:
     source = path.read_text(encoding='utf-8')
     lines = source.splitlines()
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
-    annotations = list(_find_annotations(source))
+    left_out = [*_find_annotations(source), *_find_limits(source)]
     turns: collections.Counter[tuple[str, str]] = collections.Counter()
     found = []
     for fault, kind in _list_operators().items():
@@ -153,7 +158,7 @@ def find_places(path: pathlib.Path) -> list[Place]:
             places += [(node, begin)
                        for begin, _ in kind().mutation_positions(node)]
         for occurrence, (node, begin) in enumerate(places):
-            if any(first <= begin < last for first, last in annotations) or (
+            if any(first <= begin < last for first, last in left_out) or (
                     fault == 'NumberReplacer' and _is_in(node, 'fstring')):
                 continue
             if _is_in(node, 'decorator') or _is_strict(node):
@@ -205,3 +210,13 @@ def _find_annotations(source: str) -> Iterator[tuple[Position, Position]]:
             if isinstance(found, ast.expr):
                 yield ((found.lineno, found.col_offset),
                        (found.end_lineno or 0, found.end_col_offset or 0))
+
+
+def _find_limits(source: str) -> Iterator[tuple[Position, Position]]:
+    """Yield where the values of the limits of a module begin and end."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            target, value = node.targets[0], node.value
+            if isinstance(target, ast.Name) and _LIMIT.match(target.id):
+                yield ((value.lineno, value.col_offset),
+                       (value.end_lineno or 0, value.end_col_offset or 0))

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import unittest
 
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import rating
 from tests.builders import tiny
 
@@ -27,6 +28,11 @@ class LossesTest(unittest.TestCase):
     def test_nothing_costs_nothing(self):
         self.assertEqual(0.0, self.loss(3, fewer=0))
         self.assertEqual(0.0, self.loss(0, fewer=0))
+
+    def test_hosts_that_lose_alike_have_one_loss(self):
+        first, second, third = rating.losses((1.0,), (5,), [(1,), (1,), (2,)])
+        self.assertEqual(first, second)
+        self.assertEqual(self.loss(5, fewer=2), third)
 
     def test_kinds_count_by_their_weight(self):
         self.assertAlmostEqual(
@@ -54,6 +60,12 @@ class MixTest(unittest.TestCase):
         self.observe(8, 8)
         self.assertEqual((tiny.guest(4), tiny.guest(8, 8)), self.mix.kinds)
         self.assertEqual((12 / 28, 16 / 28), self.mix.weights())
+
+    def test_shared_vcpus_and_emulator_threads_are_cpus(self):
+        self.mix.observe(demands.Demand((tiny.guest_cell(
+            4, vcpus=2, policy=tiny.MIXED, emulator_pcpus=1),)))
+        self.observe(1)
+        self.assertEqual((7 / 8, 1 / 8), self.mix.weights())
 
     def test_names_of_devices_make_no_kinds(self):
         wanted = tiny.request()

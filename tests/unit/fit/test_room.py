@@ -146,6 +146,19 @@ class DevicesTest(CountingTestCase):
             self.assertEqual([guests], counter.count(
                 tiny.host(0, pools=pools)))
 
+    def test_devices_of_no_cell_are_counted_once(self):
+        counter = room.RoomCounter([tiny.guest(4, requests=(
+            tiny.request(count=2, affinity='legacy'),))])
+        self.assertEqual([0], counter.count(
+            tiny.host(0, pools=tiny.gpus(1))))
+
+    def test_requests_for_no_devices_are_left_out(self):
+        for count in (0, -1):
+            counter = room.RoomCounter([tiny.guest(
+                4, requests=(tiny.request(count=count), tiny.request()))])
+            self.assertEqual([2], counter.count(
+                tiny.host(0, pools=tiny.gpus(3))))
+
     def test_preferred_devices_may_be_far(self):
         kinds = [tiny.guest(4, requests=(
             tiny.request(affinity=affinity),))
@@ -228,6 +241,12 @@ class ProspectsTest(unittest.TestCase):
                 (0, 0, 1 + 2 * 2), (4, 1, 0 + 2 * (3 / 4 + 1 / 2))):
             self.assertEqual((expected,), prospects(
                 counter, tiny.host(taken, 0, pools=tiny.gpus(2, 0)), guests))
+
+    def test_later_guests_share_the_devices_that_are_free(self):
+        counter = room.RoomCounter([
+            tiny.guest(8, requests=(tiny.request(count=2),))])
+        self.assertEqual((1 + 1 * 2.0,), prospects(
+            counter, tiny.host(0, 0, pools=tiny.gpus(3, 0))))
 
 
 class EmptyTest(unittest.TestCase):
