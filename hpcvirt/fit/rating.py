@@ -206,7 +206,7 @@ def _find_far(demand: demands.Demand, supply: supplies.Supply,
         total += pool.free - free
         if pool.cell in placed.cells:
             near += pool.free - free
-    return 1.0 - near / total if total else 1.0
+    return 1.0 - near / total if total else 0.0
 
 
 def add_far_devices(losses: Sequence[float], far: Sequence[float],

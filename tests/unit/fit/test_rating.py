@@ -133,6 +133,9 @@ class FarTest(unittest.TestCase):
             self.assertEqual(1.0, self.find_far(affinity, 0, 2))
         self.assertEqual(0.5, self.find_far('preferred', 1, 1, count=2))
 
+    def test_none_of_no_devices_is_far(self):
+        self.assertEqual(0.0, self.find_far('preferred', 2, 0, count=0))
+
     def test_required_devices_are_never_far(self):
         self.assertEqual(0.0, self.find_far('required', 2, 0))
 
