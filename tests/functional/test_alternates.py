@@ -14,6 +14,7 @@ from unittest import mock
 
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
+from hpcvirt.nova import claim_input
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
 from tests.builders import cases
@@ -140,6 +141,20 @@ class PossiblePagesTest(filtering.FilterTestCase):
         wrong = reasons.Misfit(reasons.Code.UNSAFE_ALTERNATE)
         self.assertEqual([True] * 3, self.judge(
             [(4,)] * 3, lambda _: wrong))
+
+    def test_a_move_has_no_alternates_that_are_unsafe(self):
+        # Nova builds the instance on no other host after it has failed.
+        with mock.patch.object(claim_input, 'read', side_effect=self.move,
+                               autospec=True):
+            self.assertEqual([True] * 3, self.judge(
+                [(4,)] * 3, lambda _: reasons.Misfit(
+                    reasons.Code.UNSAFE_ALTERNATE)))
+
+    @staticmethod
+    def move(_spec, demand):
+        return claim_input.ClaimInput(
+            demand, [], move_check.MoveClaim(
+                demand, demand, reasons.Defect.FORMER_HOST))
 
     def test_a_single_host_has_no_alternates(self):
         wrong = reasons.Misfit(reasons.Code.UNSAFE_ALTERNATE)

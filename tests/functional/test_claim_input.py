@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import copy
 from unittest import mock
 
 from nova import context
@@ -74,6 +75,28 @@ class ClaimStartTest(soundness.ClaimingTestCase):
                 self.assertEqual('a', start.demand.device_set)
                 self.assertIsNone(start.move.claimed.device_set)
         soundness.CONF.clear_override('moves_follow_placement', 'hpcvirt')
+
+    def test_an_unshelve_starts_from_the_cells_of_the_former_host(self):
+        spec = nova_objects.request_spec(cases.Case(
+            host=(), guest=(cases.GuestCell(4, 0, 1024),
+                            cases.GuestCell(2, 0, 1024)),
+            policy='dedicated', page_kib=-2))
+        spec.requested_destination = objects.Destination(
+            cell=objects.CellMapping())
+        demand = adapter.demand(spec)
+        former = copy.deepcopy(spec.numa_topology)
+        for cell, number in zip(former.cells, (2, 0), strict=True):
+            cell.id, cell.pagesize = number, 2048
+        for known, numbers, sizes in ((former, (2, 0), (2048, 2048)),
+                                      (None, (), (-2, -2))):
+            setattr(spec, claim_input._INSTANCE, objects.Instance(
+                task_state='unshelving', numa_topology=known,
+                pci_requests=objects.InstancePCIRequests(requests=[])))
+            start = claim_input.read(spec, demand)
+            self.assertEqual(demand, start.move.wanted)
+            self.assertEqual(numbers, start.move.claimed.numbers)
+            self.assertEqual(sizes, tuple(
+                cell.page_kib for cell in start.move.claimed.cells))
 
     def test_a_move_to_any_nova_cell_is_a_cold_migration(self):
         start = self.start(objects.Destination(allow_cross_cell_move=True),

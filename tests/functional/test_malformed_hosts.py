@@ -112,6 +112,14 @@ class MalformedHostTest(filtering.FilterTestCase):
         self.assertEqual(['host1'], self.run_filter(
             nova_objects.request_spec(question), *states))
 
+    def test_cells_with_the_same_id_are_refused(self):
+        states = self.two_hosts()
+        for cell in states[0].numa_topology.cells:
+            cell._obj_id = 0
+        self.assertEqual(['host1'], self.run_filter(
+            nova_objects.request_spec(self.question), *states))
+        self.assertIn('several NUMA cells have the same id', self.log.output)
+
     def requests(self):
         """Requests for which different fields of the host matter."""
         for policy in ('dedicated', 'mixed', 'shared'):

@@ -196,6 +196,18 @@ class HostileNamesTest(PortInterfaceCase):
         self.report('bad', *(f'other{number}' for number in range(64)))
         self.assertIsNone(self.known.find('host', cases.PROVIDERS['ens0']))
 
+    def test_a_port_with_a_bandwidth_lets_all_hosts_be_read_again(self):
+        state = self.report('host', 'ens0')
+        state.pci_stats.pools = [{port_interface.TAG: 'ens1'}]
+        requests = nova_objects.pci_requests(self.case)
+        for mapping, learns, known in (
+                ({}, True, None),
+                ({PORT: [cases.PROVIDERS['ens1']]}, False, 'ens1')):
+            state.allocation_candidates = [{'mappings': mapping}]
+            self.assertIs(learns, port_interface.learn(requests, [state]))
+            self.assertEqual(known, self.known.find(
+                'host', cases.PROVIDERS['ens1']))
+
     def test_a_provider_that_is_unknown_is_compared_once(self):
         for number in range(15):
             self.report(f'host{number}', *(f'{number}x{each}'
