@@ -7,6 +7,7 @@ import itertools
 import math
 import random
 import unittest
+from unittest import mock
 
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
@@ -147,6 +148,17 @@ class DefectTest(ClaimTest):
             'the claim on the compute host would try more than '
             f'{claim.MAX_TRIES} arrangements of cells '
             "(Nova's defect D)", guest, tiny.host(*[0] * 12, pools=pools))
+
+    def test_d_as_many_attempts_as_allowed_are_made(self):
+        # The claim tries cells 0 and 1 before the one near the network.
+        guest = tiny.guest(4, physnets=frozenset('a'))
+        cells = tuple(tiny.host_cell(number, physnets=frozenset(physnets))
+                      for number, physnets in enumerate(('', '', 'a')))
+        supply = type(tiny.host())(cells)
+        for most, code in ((3, None), (2, reasons.Code.CLAIM_TOO_LONG)):
+            with mock.patch.object(claim, 'MAX_TRIES', most):
+                misfit = claim.check(guest, supply)
+            self.assertIs(code, misfit and misfit.code)
 
     def test_d_a_claim_that_begins_with_full_cells_takes_too_long(self):
         # Packing, the claim tries the full cells first: 23 * 22 * 21 * 20 *
