@@ -15,7 +15,6 @@ pages. :class:`GuestCounter` fills each kind of such cells only once.
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 
 from hpcvirt.fit import admission
@@ -163,12 +162,11 @@ class GuestCounter:
         if not limit:
             return 0
         supply = host.supply
-        wanted = len(self._demand.cells)
-        if not self._regular or (math.perm(len(supply.cells), wanted)
-                                 > claim.MAX_ARRANGEMENTS):
+        if not (self._regular and claim.counts_cells(self._demand, supply)):
             return fill(self._guest, host, limit).count
         room = [self._count_cells(cell, kind) for cell, kind
                 in zip(supply.cells, kinds, strict=True)]
+        wanted = len(self._demand.cells)
         if wanted == 1:
             return min(limit, sum(room))
         if sum(map(bool, room)) < wanted:
@@ -206,14 +204,8 @@ class GuestCounter:
 
     def _count_cells(self, cell: supplies.CellSupply, kind: CellKind) -> int:
         """Count the guest cells that a host cell takes."""
-        guest_cell = self._demand.cells[0]
-        page_kib = guest_cell.page_kib or 0
-        by_pages = 0
-        for pool in cell.pages:
-            if pool.size_kib == page_kib:
-                by_pages = pool.free * page_kib // (
-                    guest_cell.memory_mib * 1024)
-        if by_pages <= 0:
+        by_pages = cells.count_by_memory(self._demand.cells[0], cell)
+        if not by_pages:
             return 0
         filling = self._fillings.get(kind)
         if filling is None:
@@ -238,10 +230,10 @@ class GuestCounter:
 
 
 def _is_regular(demand: demands.Demand) -> bool:
-    if not demand.cells or demand.selective or not demand.immune:
+    """Whether cells of one kind take equally many cells of a guest."""
+    if not demand.cells:
         return False
     cell = demand.cells[0]
     return (cell.policy is shape_model.CPUPolicy.DEDICATED
             and cell.threads is not shape_model.ThreadPolicy.ISOLATE
-            and cell.page_kib is not None and cell.page_kib > 0
-            and cell.memory_mib > 0)
+            and cell.page_kib is not None)

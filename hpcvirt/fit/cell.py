@@ -237,7 +237,7 @@ def count(demand: demands.CellDemand, cell: supplies.CellSupply,
     if room and demand.policy is not _DEDICATED:
         room = min(room, _count_by_limits(demand, cell, cpu_ratio, ram_ratio))
     if room:
-        room = min(room, _count_by_memory(demand, cell))
+        room = min(room, count_by_memory(demand, cell))
     return room
 
 
@@ -302,9 +302,12 @@ def _count_by_limits(demand: demands.CellDemand, cell: supplies.CellSupply,
     return max(room, 0)
 
 
-def _count_by_memory(demand: demands.CellDemand,
-                     cell: supplies.CellSupply) -> int:
-    """Count guest cells by pages, or by memory if there are no pages."""
+def count_by_memory(demand: demands.CellDemand,
+                    cell: supplies.CellSupply) -> int:
+    """Count guest cells by pages, or by memory if there are no pages.
+
+    :returns: :data:`AMPLE` if nothing limits their number
+    """
     needed = demand.memory_mib * 1024
     if not needed:
         return AMPLE
