@@ -33,6 +33,41 @@ gpu_request = filtering.gpu_request
 FilterTestCase = filtering.FilterTestCase
 
 
+class LimitOfPlacementTest(FilterTestCase):
+    """Candidates may be missing where Placement has cut off its answer."""
+
+    SAID = 'max_placement_results is 2: candidates of these and of other'
+
+    def setUp(self):
+        super().setUp()
+        soundness.CONF.set_override('max_placement_results', 2, 'scheduler')
+        self.addCleanup(soundness.CONF.clear_override,
+                        'max_placement_results', 'scheduler')
+
+    def count(self, request, candidates=2, hints=None):
+        """Count the lines about a request, which is judged twice."""
+        question = case(host(0), requests=(request,),
+                        pools=(gpu(0, 'a'), gpu(0, 'b')),
+                        mappings=({'': ['root']},) * candidates)
+        spec = nova_objects.request_spec(question)
+        spec.scheduler_hints = hints or {}
+        before = self.log.output.count(self.SAID)
+        for _ in range(2):
+            self.run_filter(spec, *self.states(question))
+        return self.log.output.count(self.SAID) - before
+
+    def test_it_is_said_once_of_requests_that_have_several_candidates(self):
+        alias = gpu_request()
+        port = dataclasses.replace(alias, alias=None)
+        self.assertEqual(1, self.count(alias))
+        self.assertEqual(0, self.count(alias, candidates=1))
+        self.assertEqual(0, self.count(port))
+        # Nova asks for all candidates.
+        for hint in ('group', 'same_host', 'different_host'):
+            self.assertEqual(0, self.count(alias, hints={hint: ['x']}))
+        self.assertEqual(1, self.count(alias, hints={'other': ['x']}))
+
+
 class RequestsTest(FilterTestCase):
     def test_hosts_with_room_pass_in_their_order(self):
         questions = [case(host(0, 0), (4, 4)), case(host(0, 6), (4, 4)),

@@ -70,6 +70,13 @@ class ShortageTest(filtering.FilterTestCase):
         self.assertTrue(self.is_short((0,), (1,), memory_mib=1 << 24))
         self.assertTrue(self.is_short((0,), (1,), page_kib=16384))
 
+    def test_pages_that_are_reserved_are_not_free(self):
+        def reserve(cell):
+            for pages in cell.mempages:
+                pages.reserved = pages.total - 511
+        self.assertFalse(self.is_short((0,), (1,), reserve, memory_mib=1022))
+        self.assertTrue(self.is_short((0,), (1,), reserve, memory_mib=1024))
+
     def test_smt_siblings_are_counted(self):
         def half(cell):
             cell.pinned_cpus = {min(core) for core in cell.siblings}
