@@ -185,6 +185,18 @@ class HostileNamesTest(PortInterfaceCase):
                 self.report(f'host{number}', f'ens{number}')
         self.assertLessEqual(len(self.known._of_hosts), 30)
 
+    def test_hosts_that_have_not_reported_for_longest_are_forgotten(self):
+        with mock.patch.object(port_interface, 'MAX_HOSTS', 2):
+            for name in ('first', 'second', 'first', 'third'):
+                self.report(name, f'of-{name}')
+        self.assertEqual(['first', 'third'], list(self.known._of_hosts))
+
+    def test_nodes_are_not_remembered_without_end(self):
+        with mock.patch.object(port_interface, 'MAX_NODES', 3):
+            for number in range(20):
+                self.report(f'host{number}', 'ens0')
+        self.assertLessEqual(len(self.nodes), 3)
+
     def test_what_is_no_name_of_an_interface_is_not_kept(self):
         self.report('bad', 'x' * 16, 'x' * 60_000)
         self.report('y' * 60_000, 'ens0')

@@ -75,6 +75,16 @@ class ShadowTestCase(filtering.FilterTestCase):
             for item in comparison.differences])
 
 
+class EnforcedTest(ShadowTestCase):
+    def test_the_filter_decides_unless_it_only_watches(self):
+        own, other = (filters.HPCTopologyFilter(),
+                      numa_topology_filter.NUMATopologyFilter())
+        self.assertFalse(filters.enforces(own))
+        soundness.CONF.set_override('filter_mode', 'enforce', 'hpcvirt')
+        self.assertTrue(filters.enforces(own))
+        self.assertFalse(filters.enforces(other))
+
+
 class DecisionsTest(ShadowTestCase):
     def test_equal_decisions_are_a_line_too(self):
         questions = [case(host(0)), case(host(8))]
