@@ -104,6 +104,22 @@ class TestFindings(testtools.TestCase):
             [model.Decision.SAME, model.Decision.WORSE],
             [by_name['b', value].decision for value in ('1', '2')])
 
+    def test_interactions_beyond_doubt_are_listed(self):
+        space = tunes.space(*[2] * 5)
+        found = analyse(space, tunes.sum_gains(
+            [(0.01,)] * 5, {(1, 3): 0.04}), 0.0001)
+        names = [f'{space.choices[place].name}='
+                 f'{space.choices[place].values[1]}' for place in (1, 3)]
+        listed, = found.interactions
+        self.assertEqual(tuple(names), listed.values)
+        self.assertAlmostEqual(0.04, listed.effect.gain, delta=0.001)
+        self.assertEqual(tuple(
+            f'{space.choices[one].name} x {space.choices[other].name}'
+            for one, other in design.make(space).aliases((1, 3))),
+            listed.confounded)
+        none = analyse(space, tunes.sum_gains([(0.01,)] * 5), 0.0001)
+        self.assertEqual((), none.interactions)
+
     def test_a_gain_is_claimed_from_the_confirmation(self):
         space = tunes.space(*[2] * 4)
         found = analyse(space, self.SPEED, 0.003)
