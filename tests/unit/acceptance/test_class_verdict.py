@@ -6,11 +6,13 @@ import csv
 import dataclasses
 import importlib.util
 import math
+import statistics
 
 import testtools
 
 from hpcvirt.acceptance import class_verdict
 from hpcvirt.acceptance import fleet
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -196,6 +198,59 @@ class ClassVerdictTest(testtools.TestCase):
         noisy = class_verdict.Level('new', math.log(1.05), 0.02)
         found = class_verdict.compare(noisy, [peer] * 5).estimate
         self.assertLess(0.1, found.p_beyond(math.log(1.08)))
+
+
+class TrendTest(testtools.TestCase):
+    """A class whose hosts were measured one after the other."""
+
+    STEPS = 0.004, -0.003, 0.001, 0.002, -0.004
+
+    def compare(self, slope):
+        """Compare a host with peers whose levels are on a line, and noise."""
+        losses = [slope * number + step
+                  for number, step in enumerate(self.STEPS)]
+        found = class_verdict.compare(
+            class_verdict.Level('n', 0.5, 0.001),
+            [class_verdict.Level(f'n{number}', loss, 0.001, 1, f'{number}')
+             for number, loss in enumerate(losses)])
+        return losses, found.estimate
+
+    def test_the_level_of_the_next_host_is_predicted(self):
+        losses, found = self.compare(-0.02)
+        _, predicted = found.estimates
+        # The usual equations for the sums of the numbers 0 to 4.
+        count, of_x, of_xx = 5, 10, 30
+        of_y = sum(losses)
+        of_xy = sum(number * loss for number, loss in enumerate(losses))
+        slope = (count * of_xy - of_x * of_y) / (count * of_xx - of_x ** 2)
+        start = (of_y - slope * of_x) / count
+        rest = sum((loss - start - slope * number) ** 2
+                   for number, loss in enumerate(losses)) / 3
+        self.assertAlmostEqual(0.5 - (start + 5 * slope), predicted.loss)
+        self.assertAlmostEqual(
+            rest * (1 + 1 / 5 + (5 - 2) ** 2 / 10), predicted.error ** 2)
+        self.assertAlmostEqual(3, predicted.freedom)
+
+    def test_a_line_that_may_be_chance_is_none(self):
+        _, found = self.compare(0.0)
+        self.assertNotIsInstance(found, stats.AllMustReject)
+
+
+class LaunchesTest(testtools.TestCase):
+    def test_the_spread_of_few_launches_has_few_degrees_of_freedom(self):
+        losses = 0.004, -0.003, 0.001, 0.002, -0.004
+        others = [class_verdict.Level(f'n{number}', loss, 0.001)
+                  for number, loss in enumerate(losses)]
+        variance = statistics.variance(losses) * (1 + math.pi / 2 / 5)
+        excess = 0.03 ** 2 - 0.001 ** 2
+        for launches, freedom in ((1, 1), (2, 1), (4, 3)):
+            found = class_verdict.compare(
+                class_verdict.Level('n', 0.0, 0.03, launches), others).estimate
+            self.assertAlmostEqual(variance + excess, found.error ** 2)
+            # The equation of Welch and Satterthwaite.
+            self.assertAlmostEqual(
+                (variance + excess) ** 2 / (
+                    variance ** 2 / 4 + excess ** 2 / freedom), found.freedom)
 
 
 class FleetTest(testtools.TestCase):

@@ -2,11 +2,14 @@
 
 """The time limit of a measurement, and logins between its instances."""
 
+import fixtures
 import testtools
 
 from hpcvirt import exception
 from hpcvirt.acceptance import measurement
 from hpcvirt.bench.results import store
+from hpcvirt.bench.run import target as targets
+from tests.builders import folders
 from tests.builders import places
 
 
@@ -67,3 +70,43 @@ class LetLogInTest(testtools.TestCase):
         place = places.Machine('a', status=1, stderr=b'disk full')
         self.assertRaisesRegex(exception.Unreachable, 'a: disk full',
                                measurement.let_log_in, place, 'secret')
+
+
+class Closed(places.Machine):
+    """A machine whose connections are counted."""
+
+    closed = 0
+
+    def close(self):
+        self.closed += 1
+
+
+class MeasureTest(testtools.TestCase):
+    def measure(self, count, joined):
+        """Measure in instances; return them, and the native machines."""
+        guests, natives = ([Closed(f'{name}{number}') for number
+                            in range(count)] for name in 'gn')
+        key = folders.make(self) / 'key'
+        key.write_text('secret')
+        with fixtures.MonkeyPatch(
+                'hpcvirt.acceptance.measurement.execute',
+                lambda plan, _store, _shown: plan):
+            pairs = measurement.measure(
+                list, None, joined, *([
+                    targets.Target(place, place.name) for place in each]
+                    for each in (guests, natives)), Display(), str(key))
+        self.assertEqual([(guest.name, native.name) for guest, native
+                          in zip(guests, natives, strict=True)],
+                         [(pair.guest.label, pair.native.label)
+                          for pair in pairs])
+        return guests, natives
+
+    def test_instances_that_a_program_spans_trust_each_other(self):
+        for count, joined, keys in ((2, True, 1), (2, False, 0), (1, True, 0)):
+            guests, natives = self.measure(count, joined)
+            for place in (*guests, *natives):
+                self.assertEqual(1, place.closed)
+            for place in guests:
+                self.assertEqual((['true'], b''), place.commands[0])
+                self.assertEqual(keys, [
+                    text for _, text in place.commands].count(b'secret'))
