@@ -39,6 +39,10 @@ class CheckTest(unittest.TestCase):
                 f'the host has {most} PCPU in all, {most + 1} '
                 'needed')),
             self.check(guest(sums=guests.Resources(most + 1, 0, 64))))
+        for free in (0, -3):
+            self.assertEqual(
+                (reasons.Code.RESOURCES, 'the host has 0 PCPU free, 2 needed'),
+                self.check(guest(), free=guests.Resources(free, 9, 99, 9)))
 
     def test_traits(self):
         wanted = guest(required=frozenset({'A'}), forbidden=frozenset({'B'}))
@@ -51,6 +55,11 @@ class CheckTest(unittest.TestCase):
             (reasons.Code.FORBIDDEN_TRAIT,
              'the host has the trait B, which is forbidden'),
             self.check(wanted, traits=frozenset({'A', 'B'})))
+        wanted = guest(required=frozenset('CAB'), forbidden=frozenset('YXZ'))
+        self.assertEqual('the host lacks the trait B',
+                         self.check(wanted, traits=frozenset('A'))[1])
+        self.assertEqual('the host has the trait Y, which is forbidden',
+                         self.check(wanted, traits=frozenset('ABCZY'))[1])
 
     def test_a_thread_policy_needs_or_forbids_the_trait_of_smt(self):
         trait = frozenset({placement.SMT_TRAIT})
@@ -114,6 +123,10 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(0, placement.count(wanted, few))
         self.assertEqual('the host has 0 VGPU free, 3 needed',
                          placement.check(wanted, EMPTY).message)
+        enough = dataclasses.replace(EMPTY, supply=dataclasses.replace(
+            EMPTY.supply, pools=(devices.pool(None, 3, resource_class='vgpu'),
+                                 )))
+        self.assertIsNone(placement.check(wanted, enough))
 
     def test_each_request_is_compared(self):
         wanted = guest(shapes.GuestDevices('gpu', 1),
@@ -145,6 +158,12 @@ class CountTest(unittest.TestCase):
             self.assertEqual(expected, placement.count(
                 guest(), dataclasses.replace(
                     EMPTY, free=guests.Resources(*free))))
+
+    def test_a_host_takes_no_guest_that_is_larger(self):
+        most = len(EMPTY.supply.cells[0].dedicated)
+        for pcpus, expected in ((most, True), (most + 1, False)):
+            wanted = guest(sums=guests.Resources(pcpus, 0, 64))
+            self.assertEqual(expected, placement.count(wanted, EMPTY) > 0)
 
     def test_a_closed_host_takes_none(self):
         self.assertEqual(0, placement.count(guest(), dataclasses.replace(
