@@ -42,6 +42,9 @@ class SocketTest(ScopeCheckTestCase):
                     first // 2 == second // 2,
                     isinstance(accepted, demands.CellAssignment))
 
+    def test_cells_of_one_socket_need_not_be_empty(self):
+        self.assert_accepted(tiny.host(1, 1), (0, 1), numa_scope=SOCKET)
+
     def test_a_refusal_names_cells_and_sockets(self):
         self.assert_refused(
             reasons.Code.SCOPE_SOCKET,
