@@ -170,6 +170,10 @@ class PossiblePagesTest(filtering.FilterTestCase):
     def test_a_host_whose_claim_refuses_leaves_no_pages(self):
         self.assertEqual([set(), {(4,)}], self.possible((4,), None))
 
+    def test_a_host_that_cannot_be_read_is_refused(self):
+        self.assertEqual([True, False, True], self.judge(
+            [(4,), RuntimeError('it is malformed'), (4,)], lambda _: None))
+
     def test_another_instance_may_fail_on_the_same_host(self):
         self.assertEqual([{(4,), (2048,)}] * 2,
                          self.possible((2048,), (4,), instances=2))

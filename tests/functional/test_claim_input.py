@@ -98,6 +98,18 @@ class ClaimStartTest(soundness.ClaimingTestCase):
             self.assertEqual(sizes, tuple(
                 cell.page_kib for cell in start.move.claimed.cells))
 
+    def test_a_flavor_that_nova_refuses_keeps_what_was_written(self):
+        """Its extra specs have changed after the instance was created."""
+        spec = nova_objects.request_spec(cases.Case(
+            host=(), guest=(cases.GuestCell(4, 0, 1024),) * 2,
+            policy='dedicated', page_kib=2048))
+        spec.numa_topology.cells[0].id = 3
+        spec.flavor.vcpus, spec.flavor.memory_mb = 8, 2048
+        # Nova refuses the first, and the second has one cell.
+        for specs in {'hw:numa_nodes': 'many'}, {'hw:cpu_policy': 'dedicated'}:
+            spec.flavor.extra_specs = specs
+            self.assertEqual(2, len(adapter.demand(spec).cells))
+
     def test_a_move_to_any_nova_cell_is_a_cold_migration(self):
         start = self.start(objects.Destination(allow_cross_cell_move=True),
                            (self.request(),))

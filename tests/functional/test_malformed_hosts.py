@@ -3,6 +3,7 @@
 """Hosts whose data cannot be read, as Nova's own objects."""
 
 import random
+import unittest
 
 import fixtures
 from nova import objects
@@ -190,6 +191,33 @@ class MalformedHostTest(filtering.FilterTestCase):
                              for core in cell.siblings]
         self.assertEqual(['host0', 'host1'], self.run_filter(
             nova_objects.request_spec(self.question), *states))
+
+
+class LazySequenceTest(unittest.TestCase):
+    def make(self):
+        """Return a sequence, and the sources that were read."""
+        read = []
+
+        def make(source):
+            read.append(source)
+            return source.upper()
+        return host_record.LazySequence('abc', make), read
+
+    def test_an_item_is_made_when_it_is_read_and_only_once(self):
+        items, read = self.make()
+        self.assertEqual((3, []), (len(items), read))
+        self.assertEqual('A', next(iter(items)))
+        self.assertEqual(['a'], read)
+        self.assertEqual(('C', ['B', 'C']), (items[2], items[1:]))
+        self.assertEqual(['A', 'B', 'C'], list(items))
+        self.assertEqual(['a', 'b', 'c'], read)
+
+    def test_items_that_are_forgotten_are_made_again(self):
+        items, read = self.make()
+        self.assertEqual('B', items[1])
+        items.forget()
+        self.assertEqual('B', items[1])
+        self.assertEqual(list('abcabc'), read)
 
 
 class AgainstTheClaimTest(soundness.ClaimingTestCase):

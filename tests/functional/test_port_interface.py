@@ -197,6 +197,12 @@ class HostileNamesTest(PortInterfaceCase):
                 self.report(f'host{number}', 'ens0')
         self.assertLessEqual(len(self.nodes), 3)
 
+    def test_providers_are_not_remembered_without_end(self):
+        with mock.patch.object(port_interface, 'MAX_PROVIDERS', 3):
+            for _ in range(20):
+                self.known.find('host', str(uuid.uuid4()))
+        self.assertLessEqual(len(self.known._found), 3)
+
     def test_what_is_no_name_of_an_interface_is_not_kept(self):
         self.report('bad', 'x' * 16, 'x' * 60_000)
         self.report('y' * 60_000, 'ens0')
