@@ -349,7 +349,10 @@ def _fit_cell(guest_cell: demands.CellDemand, cell: supplies.CellSupply,
 
 def _emulator_shares_core(guest_cell: demands.CellDemand,
                           cell: supplies.CellSupply) -> bool:
-    """Whether Nova puts isolated emulator threads on a core in use."""
+    """Whether Nova puts isolated emulator threads on a core in use.
+
+    Without such threads, a guest cell lacks whole cores for its vCPUs.
+    """
     free = [len(core & cell.free) for core in cell.siblings]
     whole = sum(count >= cell.threads_per_core for count in free)
     return (whole >= guest_cell.pcpus and
