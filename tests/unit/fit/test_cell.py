@@ -11,7 +11,6 @@ from unittest import mock
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import capacity
-from hpcvirt.fit import cell
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
@@ -21,7 +20,6 @@ from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape
-from hpcvirt.model import shape as shapes
 from tests.builders import tiny
 from tests.builders import used_hosts
 
@@ -32,10 +30,10 @@ PREFER = shape.ThreadPolicy.PREFER
 
 class CellTestCase(unittest.TestCase):
     def assert_fits(self, guest, host, **ratios):
-        self.assertIsNone(cell.obstacle(guest, host, **ratios))
+        self.assertIsNone(cells.obstacle(guest, host, **ratios))
 
     def assert_misfit(self, message, guest, host, **ratios):
-        misfit = cell.obstacle(guest, host, **ratios)
+        misfit = cells.obstacle(guest, host, **ratios)
         self.assertIsInstance(misfit, reasons.Misfit)
         self.assertEqual(message, misfit.message)
 
@@ -241,7 +239,7 @@ class PageClassTest(CellTestCase):
             tiny.pages(tiny.GIANT_KIB, giant)))
 
     def size(self, page_class, memory_mib, host):
-        return cell.page_size(
+        return cells.page_size(
             tiny.guest_cell(page_kib=page_class, memory_mib=memory_mib), host)
 
     def test_large_is_the_largest_size_with_room(self):
@@ -294,14 +292,14 @@ def a_cell(dice, number, threads, cores):
 
 def a_shape(dice):
     """Create a shape; most are equal cells with pages of a given size."""
-    cell = shapes.GuestCell(dice.choice((1, 2, 3, 4)), 0,
-                            dice.choice((64, 128, 131, 300)),
-                            page_kib=dice.choice((2048, 2048, 4, None)))
-    return shapes.Shape(
-        (cell,) * dice.choice((1, 1, 2, 3)), shapes.CPUPolicy.DEDICATED,
-        dice.choice((None, *shapes.ThreadPolicy)),
+    cell = shape.GuestCell(dice.choice((1, 2, 3, 4)), 0,
+                           dice.choice((64, 128, 131, 300)),
+                           page_kib=dice.choice((2048, 2048, 4, None)))
+    return shape.Shape(
+        (cell,) * dice.choice((1, 1, 2, 3)), shape.CPUPolicy.DEDICATED,
+        dice.choice((None, *shape.ThreadPolicy)),
         emulator_threads=dice.choice((
-            None, None, shapes.EmulatorThreads.ISOLATE)))
+            None, None, shape.EmulatorThreads.ISOLATE)))
 
 
 class GuestCounterTest(unittest.TestCase):
@@ -310,8 +308,8 @@ class GuestCounterTest(unittest.TestCase):
         kinds = capacity.CellKinds()
         total = reused = 0
         for _ in range(120):
-            shape = a_shape(dice)
-            guest = used_hosts.guest(shape)
+            wanted = a_shape(dice)
+            guest = used_hosts.guest(wanted)
             counter = capacity.GuestCounter(guest)
             for _ in range(4):
                 threads, cores = dice.choice((1, 2)), dice.choice((3, 8))
@@ -329,7 +327,7 @@ class GuestCounterTest(unittest.TestCase):
                 with mock.patch.object(
                         capacity, 'fill', wraps=capacity.fill) as left:
                     self.assertEqual(expected, counter.count(
-                        host, kinds.find(supply)), (shape, host))
+                        host, kinds.find(supply)), (wanted, host))
                 reused += not left.called
                 total += expected
         self.assertGreater(total, 200)
