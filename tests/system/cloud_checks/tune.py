@@ -4,8 +4,8 @@
 
 The guests are emulated, and the program uses one CPU. Of the three choices,
 two guests on a host instead of one do twice the work; a watchdog does nothing;
-and a process on the host, which the command ``apply`` starts, stops guests for
-several seconds from time to time.
+and a process on the host, which the command ``apply`` lets act, stops guests
+for several seconds from time to time.
 """
 
 import json
@@ -54,37 +54,34 @@ DOCUMENT = {
     # Two replicates of the design, and the confirmation.
     'limits': {'hours': 0.8, 'reboots': 20}}
 
-#: Stops all guests of the cloud for 5 seconds, again and again. A run takes a
-#: second and begins about 3 seconds after the guest answers again, so that
-#: about one in five is hit, which are most boots, and the typical run is not.
+#: Stops all guests of the cloud for 5 seconds, again and again, after 1 to 8
+#: seconds, while the command ``apply`` says so. A run takes a second, and
+#: begins less than 4 seconds after the guest answers again: one in eight to
+#: one in five is hit, and the typical one is not.
 DISTURB = """\
 #!/bin/sh
-# The arguments are the directory of the cloud and the file of the process id.
+# The arguments are the directory of the cloud and the file that says so.
 guests() {
     pgrep -f "qemu-system.*$cloud"
 }
 cloud=$1
-echo $$ > "$2"
 trap 'kill -CONT $(guests); exit' TERM
 while :; do
-    sleep $(($(od -An -N1 -tu1 /dev/urandom) % 4 + 2)) & wait $!
+    sleep "$(shuf -i 1-8 -n 1)" & wait $!
+    [ -e "$2" ] || continue
     kill -STOP $(guests)
     sleep 5 & wait $!
     kill -CONT $(guests)
 done 2> /dev/null
 """
 
-#: The command ``apply``: starts or ends the disturber.
+#: The command ``apply``. Nothing that it starts would outlive it.
 APPLY = """\
 #!/bin/sh
 cd "$(dirname "$0")" || exit
-if [ -e disturber.pid ]; then
-    kill "$(cat disturber.pid)"
-    rm disturber.pid
-fi
+rm -f disturb
 if grep -q disturber "$2"; then
-    setsid ./disturb.sh '{run}' "$PWD/disturber.pid" > /dev/null 2>&1 &
-    while [ ! -s disturber.pid ]; do sleep 0.1; done
+    touch disturb
 fi
 """
 
@@ -98,8 +95,7 @@ def check(cloud: clouds.Cloud) -> None:
     work = settings.run / 'tune'
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    for name, text in (('disturb.sh', DISTURB),
-                       ('apply.sh', APPLY.format(run=settings.run))):
+    for name, text in (('disturb.sh', DISTURB), ('apply.sh', APPLY)):
         (work / name).write_text(text)
         (work / name).chmod(0o755)
     (work / 'topology.json').write_text(json.dumps(TOPOLOGY))
@@ -109,12 +105,13 @@ def check(cloud: clouds.Cloud) -> None:
         **DOCUMENT, 'apply': ['./apply.sh', '{host}', '{settings}']}))
     client = load.script(cloud, 'tune_client.py',
                          settings.program('hpcvirt'), str(document))
+    disturber = subprocess.Popen([
+        work / 'disturb.sh', settings.run, work / 'disturb'])
     try:
         with progress.step('tuned the emulated host'):
             load.finish(client, 'the experiment', LIMIT_S)
     finally:
         if client.poll() is None:
             client.kill()
-        # A run that failed may have left it.
-        subprocess.run(['pkill', '-f', f'disturb.sh {settings.run}'],
-                       check=False)
+        disturber.terminate()
+        disturber.wait()
