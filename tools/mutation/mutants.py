@@ -149,7 +149,9 @@ def find_places(path: pathlib.Path) -> list[Place]:
     source = path.read_text(encoding='utf-8')
     lines = source.splitlines()
     nodes = list(trees.ast_nodes(trees.get_ast(source)))
-    left_out = [*_find_annotations(source), *_find_limits(source)]
+    tree = ast.parse(source)
+    left_out = [_locate(node) for node in (
+        *_find_annotations(tree), *_find_limits(tree))]
     turns: collections.Counter[tuple[str, str]] = collections.Counter()
     found = []
     for fault, kind in _list_operators().items():
@@ -202,21 +204,25 @@ def _is_strict(node: Any) -> bool:
             and node.parent.children[0].get_code().strip() == 'strict')
 
 
-def _find_annotations(source: str) -> Iterator[tuple[Position, Position]]:
-    """Yield where annotations begin and end."""
-    for node in ast.walk(ast.parse(source)):
+def _find_annotations(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the annotations of a module."""
+    for node in ast.walk(tree):
         for name in ('annotation', 'returns'):
             found = getattr(node, name, None)
             if isinstance(found, ast.expr):
-                yield ((found.lineno, found.col_offset),
-                       (found.end_lineno or 0, found.end_col_offset or 0))
+                yield found
 
 
-def _find_limits(source: str) -> Iterator[tuple[Position, Position]]:
-    """Yield where the values of the limits of a module begin and end."""
-    for node in ast.parse(source).body:
+def _find_limits(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the values of the limits of a module."""
+    for node in tree.body:
         if isinstance(node, ast.Assign):
-            target, value = node.targets[0], node.value
+            target = node.targets[0]
             if isinstance(target, ast.Name) and _LIMIT.match(target.id):
-                yield ((value.lineno, value.col_offset),
-                       (value.end_lineno or 0, value.end_col_offset or 0))
+                yield node.value
+
+
+def _locate(node: ast.expr) -> tuple[Position, Position]:
+    """Return where an expression begins and ends."""
+    return ((node.lineno, node.col_offset),
+            (node.end_lineno or 0, node.end_col_offset or 0))
